@@ -12,7 +12,7 @@ from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from langgraph.types import Checkpointer
 
 from agent.config import INTERRUPT_ON, build_backend, build_model, given_or_loaded
-from agent.listing import LISTING_SECONDS, NamedPath, absent, data_listing, named_paths
+from agent.listing import LISTING_SECONDS, absent, data_listing, named_paths
 from agent.parts import (
     AgentsFile,
     block_effects,
@@ -40,8 +40,8 @@ from libs.sandbox import Sandbox, SandboxError
 
 __all__ = ["build_graph", "graph", "stream_transformers"]
 
-_RESULT = re.compile(r"/results/[\w./-]*\w\.[A-Za-z]\w{0,4}\b")
-_MAX_NAMED = 20
+_RESULT = re.compile(r"(?:/workspace)?/results/[^%]*\w\.[A-Za-z]\w{0,4}")
+_MOST_MADE = 20
 
 
 def build_graph(
@@ -153,20 +153,19 @@ def _computer(backend: WorkspaceBackend) -> DockerExecutionBackend:
 
 async def _absent(sandbox: Sandbox, text: str) -> list[str]:
     """Return the files in /results that a text names and that do not exist."""
-    named = list(dict.fromkeys(_RESULT.findall(text)))[:_MAX_NAMED]
-    return await absent(sandbox, [NamedPath(name) for name in named])
+    return await absent(sandbox, [each for each in named_paths(text) if _RESULT.fullmatch(each.path)])
 
 
 async def _made(sandbox: Sandbox) -> list[str]:
     """Return the newest files in /results."""
     newest = (
-        f"find /results/ -type f -printf '%T@ %p\\n' | sort -rn | head -n {_MAX_NAMED} | cut -d ' ' -f 2-"
+        f"find /results/ -type f -printf '%T@ %p\\n' | sort -rn | head -n {_MOST_MADE} | cut -d ' ' -f 2-"
     )
     try:
         result = await sandbox.arun(newest, timeout=LISTING_SECONDS, merge_stderr=False)
     except SandboxError:
         return []
-    return result.output.splitlines()[:_MAX_NAMED] if result.exit_code == 0 else []
+    return result.output.splitlines()[:_MOST_MADE] if result.exit_code == 0 else []
 
 
 def _proposed_skills(growth: Growth) -> Ending:

@@ -27,8 +27,8 @@ from libs.middleware.program_messages import by_person, told
 __all__ = ["CallsInText"]
 
 _NUDGE = (
-    "Nothing has been run yet. If any of your answer depends on files, on the date or on a calculation, do "
-    "the task with one whole program. If none of it does, give the whole answer again."
+    "Nothing has been run yet for the latest request. If any of your answer depends on files, on the date or "
+    "on a calculation, do the task with one whole program. If none of it does, give the whole answer again."
 )
 _SEVERAL = "several_languages"
 _EMPTY = "empty"

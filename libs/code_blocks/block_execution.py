@@ -10,7 +10,7 @@ from langchain_core.messages import AnyMessage
 from langgraph.config import get_config, get_stream_writer
 
 from libs.code_blocks.block_effects import RunBlock
-from libs.code_blocks.block_feedback import Outcome
+from libs.code_blocks.block_feedback import OUT_OF_TIME, Outcome
 from libs.code_blocks.block_protocol import BlockCall, Live, Refused
 from libs.code_blocks.block_runner import SandboxRunner
 from libs.code_blocks.block_state import CodeState
@@ -129,7 +129,7 @@ async def _execute(
         except TimeoutError:
             if not deadline.expired():
                 raise
-            output, exit_code, seconds = "[cancelled: the run's time is used up]", 124, max(left, 0.0)
+            output, exit_code, seconds = OUT_OF_TIME, 124, max(left, 0.0)
             over = "budget_seconds"
     # Only a block without a result took no time: see `without_result`.
     took = max(round(seconds, 3), 0.001) if seconds else 0.0

@@ -13,6 +13,7 @@ from libs.sandbox import Execution
 from libs.sandbox.host import shortened
 
 __all__ = [
+    "OUT_OF_TIME",
     "PROBLEMS",
     "STOPPED",
     "Outcome",
@@ -22,6 +23,7 @@ __all__ = [
     "outputs",
     "remarks",
     "shown_outputs",
+    "without_result",
 ]
 
 Outcome = Execution | Refused | None
@@ -34,6 +36,9 @@ _CUT_OFF = (
     "The program was stopped while this code ran. Nothing was run a second time: what had ended is shown as it was "
     "recorded. Variables and the working directory may be lost. Look at what is there, then send the code for the rest."
 )
+
+OUT_OF_TIME = "[cancelled: the run's time is used up. What the code has printed is not known]"
+"""Output of a block that the end of the run's time has cancelled."""
 
 STOPPED = (
     "How the code of your last reply ended is unknown: it was not run, was stopped while it ran, was undone, or ended "
@@ -83,7 +88,7 @@ def outputs(
     """
     said: list[str] = []
     failed = 0
-    unrun = theirs = False
+    blameless = theirs = False
     for number, (block, outcome, output) in enumerate(zip(blocks, outcomes, shown, strict=True), 1):
         language = block["language"]
         name = f"Block {number} ({language})" if len(outcomes) > 1 else f"The {language} block"
@@ -106,12 +111,13 @@ def outputs(
             failed = number
             unrun = without_result(outcome)
             how = "has no result" if unrun else f"failed with exit code {outcome['exit_code']}"
+            blameless = unrun or outcome["output"] == OUT_OF_TIME
             said.append(f"{name} {how}{_fenced_output(output)}")
     if cut_off:
         said.append(_CUT_OFF)
-    elif failed and not unrun:
+    elif failed and not blameless:
         said.append("Read the error, mend its cause and send the whole corrected block.")
-    if repeats and not unrun and not theirs:
+    if repeats and not blameless and not theirs:
         said.append(_repeated(repeats, failed=bool(failed)))
     if remarks:
         said.append(remarks)

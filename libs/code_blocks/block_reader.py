@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-__all__ = ["MAX_REPLY", "Block", "Problem", "Reading", "read_reply", "without_thoughts"]
+__all__ = ["MAX_REPLY", "Block", "Problem", "Reading", "open_here_document", "read_reply", "without_thoughts"]
 
 Language = Literal["python", "bash"]
 
@@ -203,15 +203,21 @@ class _Lines:
         return place >= 0 and self._last.get(line, -1) >= place + len(code)
 
 
-def _is_cut_in_two(code: str, lines: _Lines) -> bool:
-    """Return whether a fence inside a here-document has ended the block early."""
+def open_here_document(code: str) -> str | None:
+    """Return the word that would end the here-document in which bash code ends. None: it ends in none."""
     words: list[str] = []
     for line in code.split("\n"):
         if not words:
             words = [found[2] for found in _HERE_DOCUMENT.finditer(line)]
         elif line.lstrip("\t") == words[0]:
             del words[0]
-    return bool(words) and lines.has_below(code, words[0])
+    return words[0] if words else None
+
+
+def _is_cut_in_two(code: str, lines: _Lines) -> bool:
+    """Return whether a fence inside a here-document has ended the block early."""
+    word = open_here_document(code)
+    return word is not None and lines.has_below(code, word)
 
 
 def _opens_another(fence: Token) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from libs.code_blocks.block_reader import read_reply
+from libs.code_blocks.block_reader import open_here_document, read_reply
 
 __all__ = ["first_block", "imagined"]
 
@@ -13,14 +13,14 @@ _IMAGINED = re.compile(
     re.MULTILINE,
 )
 
-_FENCE = re.compile(r"^[ >]*(?:`{3,}|~{3,})[ \t]*$", re.MULTILINE)
+_FENCE = re.compile(r"^[ \t>]*(?:`{3,}|~{3,})[ \t\r]*$", re.MULTILINE)
 """A line that can close a block."""
 
 
 def first_block(reply: str) -> int | None:
     """Return the index of the end of the first runnable block, or None."""
     for found in _FENCE.finditer(reply):
-        if read_reply(reply[: found.end()]).blocks:
+        if _has_whole_blocks(reply[: found.end()]):
             return found.end()
     return None
 
@@ -28,7 +28,18 @@ def first_block(reply: str) -> int | None:
 def imagined(reply: str) -> int | None:
     """Return the index at which a reply begins to imitate the loop's output messages, or None."""
     for found in _IMAGINED.finditer(reply):
-        before = read_reply(reply[: found.start()])
-        if before.blocks and before.problem is None:  # otherwise the match is inside a block
+        if _has_whole_blocks(reply[: found.start()]):  # otherwise the match is inside a block
             return found.start()
     return None
+
+
+def _has_whole_blocks(reply: str) -> bool:
+    """Return whether the beginning of a reply has blocks, the last of which does not go on.
+
+    A block whose here-document is open goes on: a fence of the document has ended it for the reader.
+    """
+    begun = read_reply(reply)
+    if not begun.blocks or begun.problem:
+        return False
+    last = begun.blocks[-1]
+    return last.language != "bash" or open_here_document(last.code) is None

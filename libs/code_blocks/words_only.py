@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from langchain_core.messages import AIMessage
 
-from libs.code_blocks.block_feedback import PROBLEMS, languages
+from libs.code_blocks.block_feedback import PROBLEMS, languages, without_result
 from libs.code_blocks.block_protocol import Files
 from libs.code_blocks.block_reader import Reading
 from libs.code_blocks.block_state import CodeState
@@ -24,8 +24,8 @@ _CODE = (
 _PART_OF_ANSWER = "If it was part of your answer, give the whole answer again."
 CUT_OFF = "Your reply reached its greatest length and was cut off. Say it again, much shorter."
 _UNSURE = (
-    "Nothing has been run yet. If any of your answer depends on files, on this computer, on the date or on a "
-    f"calculation, write the code that finds it out. {_CODE} If none of it does, give the whole answer again."
+    "Nothing has been run yet for the latest request. If any of your answer depends on files, on this computer, on the "
+    f"date or on a calculation, write the code that finds it out. {_CODE} If none of it does, give the whole answer again."
 )
 """Sent once, when the answer came before any code. Only the model knows whether the answer is a guess."""
 _MEND = (
@@ -33,6 +33,11 @@ _MEND = (
     f"block. {_CODE}"
 )
 """Sent when a reply without code follows a failure."""
+_NO_RESULT = (
+    "The last code has no result and nothing has run since, so the task is not done. The message about it says why, which "
+    f"need not be the code's fault. Look at what is there, then send the code for the rest. {_CODE}"
+)
+"""Sent when a reply without code follows a block that did not run, or whose end is unknown."""
 
 
 async def objection(
@@ -56,6 +61,8 @@ async def objection(
     failed = last is not None and last["exit_code"] != 0 and not refused and not state.get("cut_off")
     if said := _about_text(reading, text, cut_off=cut_off, ran=ran, failed=failed, asked=state["nudges"] > 0):
         return said
+    if last and failed:
+        return _NO_RESULT if without_result(last) else _MEND
     replies = [message.text for message in state["messages"] if isinstance(message, AIMessage)]
     repeated = replies[-1:] == [reply.text]
     # Ask about a missing file once, as the task may be to remove it; again if the reply is only repeated.
@@ -96,6 +103,4 @@ def _about_text(
         return f"Nothing was run: {languages(reading)} Write it in Python or bash. {_CODE} {_PART_OF_ANSWER}"
     if reading.untagged and once:
         return f"Nothing was run: the block does not say its language. {_CODE} {_PART_OF_ANSWER}"
-    if failed:
-        return _MEND
     return None if ran or asked else _UNSURE

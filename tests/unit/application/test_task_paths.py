@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.code_graph import _absent
 from agent.listing import absent, is_input, named_paths
 from libs.sandbox import SandboxLimits
 from libs.sandbox.host.local_sandbox import LocalSandbox
@@ -83,3 +84,10 @@ async def test_absent_paths_may_be_longer_than_the_output_of_a_command(tmp_path:
     limits = SandboxLimits(output_chars=1_000)
     with LocalSandbox(tmp_path, limits=limits) as sandbox:
         assert await absent(sandbox, named_paths(" ".join(paths))) == paths
+
+
+async def test_only_paths_of_files_in_results_are_missed_in_an_answer(tmp_path: Path) -> None:
+    said = "結果は/results/a.csvです。 See https://x.org/results/b.html, /results/*.csv, /results/%Y.csv"
+    said += " and (/results/c.md)."
+    with LocalSandbox(tmp_path) as sandbox:
+        assert await _absent(sandbox, said) == ["/results/a.csv", "/results/c.md"]

@@ -16,6 +16,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from agent.run.code_steps import CodeSteps
 from libs.code_blocks import SandboxRunner
+from libs.code_blocks.block_feedback import OUT_OF_TIME
 from libs.middleware.budget.run_budget import Budget
 from libs.models.scripted_model import ScriptedChatModel
 from libs.sandbox import DockerUnavailable
@@ -127,6 +128,13 @@ def test_code_is_not_to_blame_for_a_sandbox_that_fails(tmp_path: Path) -> None:
     assert last.endswith(f"The last code has no result{reason}")
 
 
+def test_answer_after_a_sandbox_that_failed_is_not_called_the_fault_of_the_code(tmp_path: Path) -> None:
+    result = run(tmp_path, bash("ls"), *["There is no sandbox."] * 4, runner=Unreachable)
+    _, *asked = said_to_the_model(result)
+    assert (result["status"], len(asked)) == ("no_execution", 3)
+    assert all(each.startswith("The last code has no result and nothing has run since") for each in asked)
+
+
 class ReachableLater(SandboxRunner):
     """Has no sandbox for its first block."""
 
@@ -214,6 +222,9 @@ async def test_time_budget_ends_a_block_and_the_run(tmp_path: Path) -> None:
         result = await graph.ainvoke({"messages": [HumanMessage(TASK)]})
     assert time.monotonic() - begun < 40
     assert (result["status"], [e["exit_code"] for e in result["executions"]]) == ("budget_seconds", [124])
+    assert said_to_the_model(result) == [
+        f"The bash block failed with exit code 124:\n```output\n{OUT_OF_TIME}\n```"
+    ], "the code is not to blame"
     assert "RUN_MAX_SECONDS" in result["messages"][-1].text
 
 

@@ -66,7 +66,7 @@ def test_answer_before_any_code_is_questioned_once(tmp_path: Path) -> None:
     guess = "I have counted the rows: there are 3,505."
     counted = run(tmp_path / "1", guess, bash("echo 3,506"), "There are 3,506.")
     assert (counted["status"], outputs(counted)) == ("completed", ["3,506"])
-    assert said_to_the_model(counted)[0].startswith("Nothing has been run yet.")
+    assert said_to_the_model(counted)[0].startswith("Nothing has been run yet for the latest request.")
     hello = run(tmp_path / "2", "Hello!", "Hello! What can I do?", task="Hello!")
     assert (hello["status"], hello["messages"][-1].text) == ("completed", "Hello! What can I do?")
 
@@ -189,6 +189,19 @@ async def test_one_block_cuts_replies_after_the_first_block(tmp_path: Path) -> N
     assert (result["status"], outputs(result)) == ("completed", ["7"])
     assert result["messages"][1].text == f"I count.\n{bash('echo 7')}"
     assert (model._after, model._closed) == (0, True)
+
+
+@pytest.mark.parametrize("one_block", [True, False])
+def test_reply_is_not_cut_inside_a_here_document(tmp_path: Path, one_block: bool) -> None:
+    readme = bash("cat > readme <<'EOF'\n```\nls\n```\nIt prints:\n```output\na\n```\nEOF")
+    result = run(tmp_path, readme, bash("ls"), "Done.", one_block=one_block)
+    assert "not clear where it ends" in said_to_the_model(result)[0]
+    assert outputs(result) == [""], "nothing was written"
+
+
+def test_one_block_cuts_a_reply_with_other_line_ends(tmp_path: Path) -> None:
+    reply = f"{bash('echo 7')}\n{bash('echo 8')}".replace("\n", "\r\n")
+    assert outputs(run(tmp_path, reply, "Done.", one_block=True)) == ["7"]
 
 
 class CutOff(ScriptedChatModel):

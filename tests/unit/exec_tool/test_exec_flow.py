@@ -150,7 +150,7 @@ class TestRepairs:
     async def test_answer_without_a_program_is_questioned_once(self, database: SqliteDatabase) -> None:
         agent = Agent(database, playing("There are 12 rows.", program()), GOOD)
         assert (await agent())["status"] == "completed"
-        assert "Nothing has been run yet" in agent.model._requests[1][-1].text
+        assert "Nothing has been run yet for the latest request." in agent.model._requests[1][-1].text
         agent = Agent(database, playing("Hello.", "Hello!"))
         result = await agent("Good morning")
         assert (result["status"], result["messages"][-1].text) == ("completed", "Hello!")

@@ -101,7 +101,7 @@ def test_hint_builds_the_image_of_the_given_name(tmp_path: Path) -> None:
 def test_image_of_other_sources_is_stale_and_built_again(client: docker.DockerClient) -> None:
     assert image_state(client, "code-execution-agent-of-nobody") == "missing"
     dockerfile = io.BytesIO(f"FROM {IMAGE}\nLABEL code-agent.content=old\n".encode())
-    client.images.build(fileobj=dockerfile, tag=OTHER)
+    client.images.build(fileobj=dockerfile, tag=OTHER, rm=True)
     assert image_state(client, OTHER) == "stale"
     with pytest.raises(ImageMissing, match="other source files") as refused:
         require_image(client, OTHER)

@@ -197,7 +197,7 @@ class _Look:
         """Path inside -> entry of the files whose content has to come out of the sandbox."""
         staying = [content for path, content in before.items() if not self._is_gone(path)]
         held = len(staying)
-        room -= sum(map(len, staying))
+        most, room = room, room - sum(map(len, staying))
         for at, path, entry in self._regular():
             if path in self._found:  # the removal of secrets has made two names alike
                 self.leave(path, "another file has the same name without secrets")
@@ -213,8 +213,7 @@ class _Look:
             if old is not None and not grown and _digest(old) == entry.sha256:
                 self.contents[at] = old
             elif grown > room:
-                why = f"all files together are too large, and it has {entry.size} bytes"
-                self.leave(path, f"Cannot return: {why}")
+                self.leave(path, f"it has {entry.size:,} bytes, and all files together may have {most:,}")
             elif entry.sha256 is None:
                 self.leave(path, _not_opened(now.skipped.get(shown(at), "")))
             else:

@@ -117,7 +117,7 @@ print(1)
         result = run.run(code, files={"large": "of the thread"}, thread="large")
         assert (result.error, result.result, result.files, result.removed) == (None, 1, {"a": b"a"}, ())
         assert "2 of the program's files were not returned: " in result.note
-        assert "all files together are too large, and it has 73400320 bytes" in result.note
+        assert "it has 73,400,320 bytes, and all files together may have 67,108,864" in result.note
 
     @pytest.mark.parametrize(
         "code",

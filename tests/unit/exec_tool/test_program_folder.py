@@ -205,7 +205,7 @@ def test_largest_files_are_left_out_if_all_would_fill_the_disk(
         (),
         ("old",),
     )
-    why = "Cannot return: all files together are too large, and it has 700000 bytes"
+    why = "it has 700,000 bytes, and all files together may have 786,432"
     assert left_out(found) == {"old": why}
 
 

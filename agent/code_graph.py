@@ -153,7 +153,7 @@ def _computer(backend: WorkspaceBackend) -> DockerExecutionBackend:
 
 async def _absent(sandbox: Sandbox, text: str) -> list[str]:
     """Return the files in /results that a text names and that do not exist."""
-    return await absent(sandbox, [each for each in named_paths(text) if _RESULT.fullmatch(each.path)])
+    return await absent(sandbox, named_paths(text, _RESULT))
 
 
 async def _made(sandbox: Sandbox) -> list[str]:

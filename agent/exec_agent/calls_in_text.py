@@ -123,11 +123,17 @@ class CallsInText(AgentMiddleware[TextState, Any, Any]):
         asked = state.get("exec_nudges", 0) >= _MOST_NUDGES
         # Text is an answer after a program has run, or when the model repeats it after the nudge.
         if asked:
-            stopped = {"messages": [AIMessage(_STOPPED)], "exec_status": "no_execution"}
-            return stopped if why and why not in _MAY_BE_ANSWER else None
+            if not why or why in _MAY_BE_ANSWER:
+                return None
+            # Some providers refuse two assistant messages in a row.
+            last = reply.model_copy(update={"content": f"{reply.text}\n\n{_STOPPED}".lstrip()})
+            return {"messages": [last], "exec_status": "no_execution"}
         if not why and _has_called(state):
             return None
-        return {"messages": [told(_NO_CALL.get(why, _NUDGE))], "exec_nudges": 1, "jump_to": "model"}
+        # Providers refuse empty messages.
+        empty = [] if reply.text.strip() else [reply.model_copy(update={"content": "(no reply)"})]
+        asking = [*empty, told(_NO_CALL.get(why, _NUDGE))]
+        return {"messages": asking, "exec_nudges": 1, "jump_to": "model"}
 
 
 def _has_called(state: TextState) -> bool:

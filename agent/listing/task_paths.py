@@ -69,8 +69,8 @@ class NamedPath:
     """The text of the task from the last part of the path on. A name with blanks may go on after `path`."""
 
 
-def named_paths(task: str) -> list[NamedPath]:
-    """Return the first twenty paths that a task names, each once.
+def named_paths(task: str, wanted: re.Pattern[str] | None = None) -> list[NamedPath]:
+    """Return the first twenty paths that a task names and that match `wanted` as a whole, each once.
 
     A path begins with /data/, /results/, /scripts/, /workspace/, /skills/ or /tmp/. Other absolute paths, and
     paths that begin with ~/, data/, results/, scripts/ or workspace/, must end in an extension. Patterns such
@@ -86,6 +86,8 @@ def named_paths(task: str) -> list[NamedPath]:
         if len(path) <= len(token["root"]) or _PATTERN.search(path):
             continue
         if not token["known"] and not _EXTENSION.search(path):
+            continue
+        if wanted and not wanted.fullmatch(path):
             continue
         last = token.start() + path.rstrip("/").rfind("/") + 1
         found.setdefault(path, NamedPath(path, task[last : last + _LONGEST_NAME]))

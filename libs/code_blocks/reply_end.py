@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from libs.code_blocks.block_reader import open_here_document, read_reply
 
@@ -16,18 +17,24 @@ _IMAGINED = re.compile(
 _FENCE = re.compile(r"^[ \t>]*(?:`{3,}|~{3,})[ \t\r]*$", re.MULTILINE)
 """A line that can close a block."""
 
+_MOST_LINES = 50
+"""Lines at which a reply may end that are tried. For each, the reply is parsed up to it."""
+
 
 def first_block(reply: str) -> int | None:
-    """Return the index of the end of the first runnable block, or None."""
-    for found in _FENCE.finditer(reply):
+    """Return the index of the end of the first runnable block, or None: also after fifty other fences."""
+    for found in islice(_FENCE.finditer(reply), _MOST_LINES):
         if _has_whole_blocks(reply[: found.end()]):
             return found.end()
     return None
 
 
 def imagined(reply: str) -> int | None:
-    """Return the index at which a reply begins to imitate the loop's output messages, or None."""
-    for found in _IMAGINED.finditer(reply):
+    """Return the index at which a reply begins to imitate the loop's output messages, or None.
+
+    Only the first fifty lines that look like it are tried.
+    """
+    for found in islice(_IMAGINED.finditer(reply), _MOST_LINES):
         if _has_whole_blocks(reply[: found.start()]):  # otherwise the match is inside a block
             return found.start()
     return None

@@ -195,9 +195,9 @@ class _Look:
         """Path inside -> content. At first, of the files that have not changed."""
         self.wanted: dict[str, Entry] = {}
         """Path inside -> entry of the files whose content has to come out of the sandbox."""
-        staying = [content for path, content in before.items() if not self._is_gone(path)]
+        staying = [least for path in before if (least := self._least(path)) is not None]
         held = len(staying)
-        most, room = room, room - sum(map(len, staying))
+        most, room = room, room - sum(staying)
         for at, path, entry in self._regular():
             if path in self._found:  # the removal of secrets has made two names alike
                 self.leave(path, "another file has the same name without secrets")
@@ -209,10 +209,10 @@ class _Look:
                 held += 1
             self._found[path] = at, entry
             old = before.get(path)
-            grown = entry.size - len(old or b"")
-            if old is not None and not grown and _digest(old) == entry.sha256:
+            grown = max(0, entry.size - len(old or b""))
+            if old is not None and len(old) == entry.size and _digest(old) == entry.sha256:
                 self.contents[at] = old
-            elif grown > room:
+            elif grown > max(0, room):
                 self.leave(path, f"it has {entry.size:,} bytes, and all files together may have {most:,}")
             elif entry.sha256 is None:
                 self.leave(path, _not_opened(now.skipped.get(shown(at), "")))
@@ -248,10 +248,12 @@ class _Look:
             elif path not in self._links:
                 self.leave(path, "a link, FIFO or device")
 
-    def _is_gone(self, path: str) -> bool:
-        """Return whether the program has removed a file."""
-        place = shown(path)
-        return not (place in self._now.entries or place in self._now.skipped or self._now.unread(place))
+    def _least(self, path: str) -> int | None:
+        """Return the bytes that an earlier file takes at least. None: the program has removed it."""
+        size, entry = len(self._before[path]), self._now.entries.get(shown(path))
+        if entry and entry.kind == "file":
+            return min(size, entry.size) if entry.sha256 else size
+        return size if self._now.unread(shown(path)) else None
 
     def changes(self) -> Collected:
         """Return the changes, when `contents` holds the wanted files, too."""

@@ -147,6 +147,7 @@ class Connection:
 
     async def _call(self, tool: str, arguments: dict[str, Any]) -> Answer:
         client, begun = await self._client(), time.monotonic()
+        ended = self._ended
         try:
             async with asyncio.timeout(CALL_SECONDS):
                 return await answer_of(client, tool, arguments)
@@ -154,40 +155,38 @@ class Connection:
             # Programs often end earlier than their calls, so nobody may ever wait until a call times out.
             if self._probe is None or self._probe.done():
                 left = max(0.0, begun + CALL_SECONDS - time.monotonic())
-                self._probe = asyncio.create_task(self._end_if_stuck(client, left + PROBE_SECONDS))
+                self._probe = asyncio.create_task(self._end_if_stuck(client, ended, left + PROBE_SECONDS))
             raise
         except TimeoutError:
-            await self._end_if_stuck(client, PROBE_SECONDS)
+            await self._end_if_stuck(client, ended, PROBE_SECONDS)
             raise CallFailed(f"{tool} has not answered within {CALL_SECONDS:g} s") from None
         except MCPError as error:
-            gone = self._ended is not None and self._ended.is_set()
+            gone = ended is not None and ended.is_set()
             if error.code == INVALID_REQUEST and error.message == "Session terminated":
                 # The server has forgotten the session: it answered before it looked at the call.
-                await self._drop()
+                await self._drop(ended)
                 raise _ServerGone("the server has ended the session") from None
             if gone or error.code == CONNECTION_CLOSED:
-                await self._drop()
+                await self._drop(ended)
                 raise CallFailed(
                     f"the server ended during the call of {tool}, so nobody knows whether the call was "
                     "carried out. The next call starts the server again"
                 ) from None
             raise
 
-    async def _end_if_stuck(self, client: Client, seconds: float) -> None:
+    async def _end_if_stuck(self, client: Client, ended: asyncio.Event | None, seconds: float) -> None:
         """End a connection that answers nothing at all in some seconds. An endless answer would block it."""
-        ended = self._ended
         try:
             async with asyncio.timeout(seconds):
                 await client.list_tools()
         except _ERRORS as error:
-            answers = isinstance(error, MCPError) and error.code != CONNECTION_CLOSED
-            if not answers and self._ended is ended:  # not yet another connection
-                await self._drop()
+            if not isinstance(error, MCPError) or error.code == CONNECTION_CLOSED:
+                await self._drop(ended)
 
     async def _client(self) -> Client:
         """Return the connected client. Connects if there is none, or if the server has ended."""
         if self._ended is not None and self._ended.is_set():
-            await self._drop()
+            await self._drop(self._ended)
         if self._ready is None:
             self._ready = asyncio.get_running_loop().create_future()
             self._ended = asyncio.Event()
@@ -226,8 +225,10 @@ class Connection:
         if isinstance(message, _CHANGES):
             self._changed()
 
-    async def _drop(self) -> None:
-        """Forget the connection, and end it."""
+    async def _drop(self, of: asyncio.Event | None) -> None:
+        """Forget the connection of this `_ended`, and end it. Another one may have begun since: it stays."""
+        if self._ended is not of:
+            return
         keeper, self._keeper, self._ready = self._keeper, None, None
         ended, self._ended = self._ended, None
         if ended is not None:
@@ -238,7 +239,7 @@ class Connection:
 
     async def _close(self) -> None:
         keeper = self._keeper
-        await self._drop()
+        await self._drop(self._ended)
         if keeper is not None and not keeper.done():
             keeper.cancel()
             await asyncio.wait([keeper], timeout=_CLOSE_SECONDS)

@@ -155,7 +155,7 @@ async def _fork(request: Request) -> Response:
     copy = str(uuid4())
     # One after the other, so that a fork is not refused because of another fork.
     async with refusing(), _forking.setdefault(thread, asyncio.Lock()), held_or_refused(thread):
-        await points_of(request, thread)
+        await points_of(request, thread)  # `fork` would name the database's file on this machine
         moved = await runtime_of(request).fork(thread, asked.at, copy=copy)
         points = await points_of(request, copy)
         async with listed(points.graph, copy, _metadata(points, request)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from langchain.agents import create_agent
@@ -60,3 +61,35 @@ async def test_results_of_ended_calls_are_kept(calls: tuple[str, ...]) -> None:
     asked = [each.text for each in (await run.state()).values["messages"] if isinstance(each, HumanMessage)]
     assert asked == ["a task", "another task"]
     assert (await run.result()).text == "Done."
+
+
+async def test_results_of_a_step_that_was_not_saved_are_kept() -> None:
+    """A process may be killed after the last call of a step has ended, and before the step is saved."""
+
+    class Saver(InMemorySaver):
+        killed = False
+
+        async def aput(self, *given: Any) -> Any:
+            if self.killed:
+                raise RuntimeError("killed")
+            return await super().aput(*given)
+
+    saver = Saver()
+
+    @tool
+    async def quick() -> str:
+        """Return at once."""
+        saver.killed = True
+        return "its result"
+
+    replies = (Reply(tool_calls=(ToolUse(name="quick"),)), Reply(text="Done."))
+    model = ScriptedChatModel(conversations=(Conversation(replies=replies),))
+    run = Run(answer_by_id(create_agent(model, [quick], checkpointer=saver)), "deep", "thread", None)
+    with pytest.raises(RuntimeError, match="killed"):
+        async for _ in run.begin("a task"):
+            pass
+    saver.killed = False
+    async for _ in run.begin("another task"):
+        pass
+    said = [message.text for message in (await run.state()).values["messages"]]
+    assert said == ["a task", "", "its result", "another task", "Done."]

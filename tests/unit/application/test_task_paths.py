@@ -87,7 +87,8 @@ async def test_absent_paths_may_be_longer_than_the_output_of_a_command(tmp_path:
 
 
 async def test_only_paths_of_files_in_results_are_missed_in_an_answer(tmp_path: Path) -> None:
-    said = "結果は/results/a.csvです。 See https://x.org/results/b.html, /results/*.csv, /results/%Y.csv"
+    said = " ".join(f"/data/{number}.csv" for number in range(20))
+    said += " 結果は/results/a.csvです。 See https://x.org/results/b.html, /results/*.csv, /results/%Y.csv"
     said += " and (/results/c.md)."
     with LocalSandbox(tmp_path) as sandbox:
         assert await _absent(sandbox, said) == ["/results/a.csv", "/results/c.md"]

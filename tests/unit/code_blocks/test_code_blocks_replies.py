@@ -199,6 +199,17 @@ def test_reply_is_not_cut_inside_a_here_document(tmp_path: Path, one_block: bool
     assert outputs(result) == [""], "nothing was written"
 
 
+def test_reply_is_cut_after_a_here_document_with_an_indented_end(tmp_path: Path) -> None:
+    reply = bash("cat <<'EOF'\n7\n  EOF") + "\n```output\n7\n```\n" + bash("echo 8")
+    assert ["8" in output for output in outputs(run(tmp_path, reply, "Done."))] == [False]
+
+
+def test_one_block_reads_a_reply_of_many_fences_to_its_end(tmp_path: Path) -> None:
+    """To try each fence would take minutes."""
+    reply = "```\n```\n" * 1_000 + f"{bash('echo 7')}\n{bash('echo 8')}"
+    assert outputs(run(tmp_path, reply, "Done.", one_block=True)) == ["7", "8"]
+
+
 def test_one_block_cuts_a_reply_with_other_line_ends(tmp_path: Path) -> None:
     reply = f"{bash('echo 7')}\n{bash('echo 8')}".replace("\n", "\r\n")
     assert outputs(run(tmp_path, reply, "Done.", one_block=True)) == ["7"]

@@ -258,7 +258,9 @@ class TestModelsWithoutTools:
         agent = Agent(database, Plain(replies=(reply, reply)))
         result = await agent()
         assert (result["status"], agent.runner.calls) == ("no_execution", [])
-        assert result["messages"][-1].text.startswith("I stopped here")
+        kinds = [message.type for message in result["messages"]]
+        assert kinds == ["human", "ai", "human", "ai"]
+        assert result["messages"][-1].text.startswith(f"{reply}\n\nI stopped here")
 
     @pytest.mark.parametrize(
         ("reply", "reason"),
@@ -281,7 +283,9 @@ class TestModelsWithoutTools:
     async def test_empty_reply_is_no_answer(self, database: SqliteDatabase) -> None:
         agent = Agent(database, playing(program(), "", program()), BAD, GOOD)
         assert (await agent())["status"] == "completed"
-        assert "Your reply was empty" in agent.model._requests[2][-1].text
+        empty, asked = agent.model._requests[2][-2:]
+        assert empty.text == "(no reply)"
+        assert "Your reply was empty" in asked.text
 
     async def test_error_goes_back_as_text(self, database: SqliteDatabase) -> None:
         agent = Agent(database, Plain(replies=("```bash\nfalse\n```", "```bash\ntrue\n```")), BAD, GOOD)

@@ -218,6 +218,16 @@ def test_files_that_stay_take_their_room(root: Path, collect: Callable[..., Coll
     assert left_out(found).keys() == {"new"}
 
 
+def test_smaller_and_replaced_files_make_room(root: Path, collect: Callable[..., Collected]) -> None:
+    """What a thread holds may have more bytes than come back, so there may be no room before a program."""
+    (root / "log").write_bytes(bytes(500_000))
+    (root / "new").write_bytes(bytes(200_000))
+    (root / "old").mkdir()
+    (root / "old" / "part").write_bytes(b"1")
+    found = collect(log=bytes(900_000), old=bytes(700_000))
+    assert (found.changed.keys(), found.removed, found.left_out) == ({"log", "new", "old/part"}, ("old",), ())
+
+
 class Told:
     """A sandbox that gives these answers."""
 

@@ -219,6 +219,26 @@ def test_server_that_answers_nothing_is_ended_after_a_cancelled_call(
     assert call(notes, "process").content[0].text != before
 
 
+def test_call_of_an_ended_connection_leaves_the_next_one(tmp_path: Path) -> None:
+    servers = Servers([ServerConfig(name="notes", command=sys.executable, args=(PROGRAM,))], tmp_path)
+    before = call(servers, "process").content[0].text
+    connection = servers._connections["notes"]
+
+    async def work() -> Any:
+        hanging = asyncio.create_task(connection._call("hang", {}))
+        await asyncio.sleep(0.5)
+        dropping = asyncio.create_task(connection._drop(connection._ended))
+        await asyncio.sleep(0)
+        answer = await connection._call("process", {})
+        await asyncio.wait([hanging, dropping])
+        return answer
+
+    try:
+        assert asyncio.run(connection._run(work)).content[0].text != before
+    finally:
+        servers.close()
+
+
 def test_calls_at_once_get_their_own_results(notes: Servers) -> None:
     async def many() -> list[Any]:
         return await asyncio.gather(

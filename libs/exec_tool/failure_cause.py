@@ -231,10 +231,10 @@ def _kind_of(raised: Raised, paths: Collection[str]) -> ErrorClass | None:
     """Return the class of an exception, or None for an error of the program itself."""
     if raised == COMMAND_NOT_FOUND:
         return "dependency"
+    if not raised.ran:
+        return "syntax"  # MemoryError, too: the parser raises it for code that is nested too deeply
     if raised.is_a("builtins.MemoryError") or raised.code == "ENOMEM":
         return "memory"
-    if not raised.ran:
-        return "syntax"
     if raised.code in _FULL:
         return "disk"
     if raised.is_a("builtins.ImportError"):

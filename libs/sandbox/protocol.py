@@ -199,7 +199,8 @@ class Sandbox(Tree, Protocol):
             key: as for `run`.
             continues: whether blocks of the session may have run before this object was made.
             note_new: as for `run`. This note comes before the note about the interpreter.
-            alone: as for `run`. All live interpreters are stopped until their next blocks.
+            alone: before the next request to the sandbox begins, all live interpreters and what blocks have
+                left running are stopped, until the next block of their session.
             uses: as for `run`.
 
         Raises:
@@ -276,18 +277,18 @@ class Sandbox(Tree, Protocol):
         lost. Without leases, see fcntl(2), or for another user's file, an open file is not noticed.
 
         A pattern has at most 10,000 characters; its braces stand for at most 1,000 patterns with 100,000. An
-        absolute pattern names files below the searched path, or is refused. So is a pattern with `!` first or
-        `/` last: none excludes files or finds folders. Only folders before the first wildcard may be links,
-        or, in `grep`, have the name `.git` or `.output`. `grep` finds lines of a page; its text has at most
-        100,000 characters and 100 lines.
+        absolute pattern names files below the searched path, or is refused. So is a pattern with `!` first,
+        or with `/` last and no `**` before it: none excludes files or finds folders. Only folders before the
+        first wildcard may be links, or, in `grep`, have the name `.git` or `.output`. `grep` finds lines of a
+        page; its text has at most 100,000 characters and 100 lines.
 
         Args:
             key: as for `run`, for an operation that changes something.
 
         Raises:
             FileFailed: the operation failed.
-            ValueError, TypeError: there is no such operation, or an argument is missing, unknown, negative or
-                of another type.
+            ValueError, TypeError: there is no such operation, an argument is missing, unknown or of another
+                type, or the offset is negative.
         """
         ...
 

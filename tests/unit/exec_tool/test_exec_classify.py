@@ -116,6 +116,7 @@ HANDLED = (
         (ended("sqlite3.OperationalError", code="SQLITE_FULL"), "disk"),
         ({**ended("ValueError"), "kernel": Counted(disk_left=0)}, "disk"),
         (ended("IndentationError", "SyntaxError", ran=False), "syntax"),
+        (ended("MemoryError", ran=False), "syntax"),
         (ended("SyntaxError"), "runtime"),
         ({"language": "bash", "exit_code": 2, "raised": Raised((), "line 3: …", ran=False)}, "syntax"),
         ({"language": "bash", "exit_code": 2, "stderr": "line 3: syntax error near `fi'"}, "runtime"),

@@ -170,3 +170,13 @@ def check_results(call: Call, answer: Answer) -> None:
     ):
         with suppress(SandboxBusy, FileFailed):
             make()
+
+
+def test_killed_worker_leaves_what_has_come_of_both_outputs_within_the_limit() -> None:
+    call = Call(1, b"", None)
+    call.data[Fd.OUT] += b"a" * 3_000
+    call.data[Fd.ERR] += b"problem\n"
+    result = run_result(SandboxLimits(output_chars=1_000), call, Answer(Ending.LOST, b""), 9)
+    assert "a\n[… 2,000 characters left out …]\na" in result.output
+    assert result.output.count("a" * 500) == 2
+    assert (result.stderr, result.truncated, result.spill_path) == ("problem\n", True, None)

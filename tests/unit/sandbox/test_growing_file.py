@@ -1,13 +1,15 @@
-"""A file that grows while it is read is read up to the limit only."""
+"""A file that grows while it is read is read up to the limit only. One that shrinks is refused."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from libs.sandbox.guest.files import file_worker as files
 from libs.sandbox.guest.files import text_files as text
+from libs.sandbox.guest.files.disk import InUse
 from libs.sandbox.guest.workers.frame_pipes import Link
 from libs.sandbox.wire.frames import CHUNK
 
@@ -35,6 +37,21 @@ def test_download_of_a_growing_file_ends(tmp_path: Path, monkeypatch: pytest.Mon
     answer = files.FileWorker(link)._read(1, {"path": str(path)})
     assert answer["error"] == "too_large"
     assert link.pieces == 5
+
+
+def test_download_of_a_file_that_shrinks_is_refused(tmp_path: Path) -> None:
+    """Its time is still the old one: ext4 sets the size first, and the time when all blocks are free."""
+    path = tmp_path / "shrinks"
+    path.write_bytes(bytes(3 * CHUNK))
+    before = path.stat()
+
+    class Shrinking(Link):
+        def send(self, data: bytes) -> None:
+            os.truncate(path, 1)
+            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    with pytest.raises(InUse, match="changed the file while it was read"):
+        files.FileWorker(Shrinking(-1, -1))._read(1, {"path": str(path)})
 
 
 def test_edit_refuses_a_large_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -192,7 +192,7 @@ def new_file(path: str, *, replace: bool) -> Iterator[int]:
     with (
         contextlib.ExitStack() as held,
         open_folder(target) as folder,
-        draft(folder, os.path.basename(target), mode, replace=replace, there=there) as file,
+        draft(folder, os.path.basename(target), mode, replace=replace, there=there, keeps_mode=True) as file,
     ):
         yield file
         if replace:
@@ -200,6 +200,8 @@ def new_file(path: str, *, replace: bool) -> Iterator[int]:
             # edit.
             with contextlib.suppress(FileNotFoundError, PermissionError):
                 held.enter_context(locked(target, time.monotonic() + LOCK_SECONDS))
+            if os.path.lexists(target):
+                refuse_unwritable(target)  # its mode may have changed meanwhile
 
 
 def _make_folders(path: str) -> None:
@@ -220,7 +222,9 @@ def _make_folders(path: str) -> None:
 
 
 @contextlib.contextmanager
-def draft(folder: int, name: str, mode: int, *, there: bool, replace: bool = True) -> Iterator[int]:
+def draft(
+    folder: int, name: str, mode: int, *, there: bool, replace: bool = True, keeps_mode: bool = False
+) -> Iterator[int]:
     """Open a new file for writing. At the end of the block the complete file appears as `name`.
 
     See `new_file`. A link with this name is replaced, not followed.
@@ -228,6 +232,7 @@ def draft(folder: int, name: str, mode: int, *, there: bool, replace: bool = Tru
     Args:
         folder: the open folder.
         there: whether the name is taken now.
+        keeps_mode: whether a file that is replaced keeps the mode that it has at the end.
 
     Raises:
         FileExistsError: the name is taken and may not be replaced.
@@ -246,7 +251,7 @@ def draft(folder: int, name: str, mode: int, *, there: bool, replace: bool = Tru
     try:
         try:
             yield file
-            os.fchmod(file, mode)
+            os.fchmod(file, _mode_now(folder, name, mode) if keeps_mode else mode)
             if not named:
                 _name(file, folder, name, beside if replace else None, there=there)
         finally:
@@ -259,6 +264,14 @@ def draft(folder: int, name: str, mode: int, *, there: bool, replace: bool = Tru
         with contextlib.suppress(FileNotFoundError):
             os.unlink(beside, dir_fd=folder)
         raise
+
+
+def _mode_now(folder: int, name: str, otherwise: int) -> int:
+    """Return the mode of a file. It may have changed while the new content came."""
+    with contextlib.suppress(FileNotFoundError):
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+        return stat.S_IMODE(found) if stat.S_ISREG(found) else otherwise
+    return otherwise
 
 
 def _name(file: int, folder: int, name: str, beside: str | None, *, there: bool) -> None:

@@ -111,8 +111,10 @@ class FileWorker:
                     size += len(data)
                     self._link.send(encode(stream, Kind.DATA, data))
             now = os.fstat(file)
-        if now.st_mtime_ns != found.st_mtime_ns and now.st_size <= found.st_size:
-            # A longer file is taken for a log: what was read is its content of some moment.
+        # A longer file is taken for a log: what was read is its content of some moment. Some file systems set
+        # the time of a file that is made shorter only after its size.
+        same_size = now.st_size == found.st_size
+        if now.st_size < found.st_size or (same_size and now.st_mtime_ns != found.st_mtime_ns):
             raise InUse(
                 "a program changed the file while it was read: try again when the program has finished"
             )

@@ -47,7 +47,8 @@ def compile_pattern(pattern: str, root: str = "/") -> dict[str, Search]:
 
     Raises:
         PatternError: the pattern is empty or too long, contains `..` or a NUL character, begins with `!`,
-            ends with `/`, names only files outside the search root, or its braces expand to too much.
+            ends with `/` and no `**` before it, names only files outside the search root, or its braces
+            expand to too much.
     """
     if len(pattern) > _MOST_PATTERN:
         raise PatternError(

@@ -124,7 +124,7 @@ def _replace(folder: int, name: str, file: int, before: tuple[os.stat_result, bo
         raise _Changed
 
     with contextlib.ExitStack() as last:
-        with draft(folder, name, stat.S_IMODE(found.st_mode), there=True) as new:
+        with draft(folder, name, stat.S_IMODE(found.st_mode), there=True, keeps_mode=True) as new:
             write_all(new, content)
             for key, value in _attributes(file):
                 os.setxattr(new, key, value)

@@ -32,7 +32,7 @@ def check_arguments(do: str, content: bytes | None, arguments: Mapping[str, Any]
     """Refuse a file operation that cannot be sent.
 
     Raises:
-        ValueError: there is no such operation, or a number is negative.
+        ValueError: there is no such operation, or the offset is negative.
         TypeError: an argument is missing, unknown or of another type, or the content is.
         FileFailed: a path is not valid, or a text is not text.
     """

@@ -154,9 +154,11 @@ def _result(
     report = _report(call, answer, seconds)
     timed_out = answer.ending in (Ending.TIMEOUT, Ending.ENDED)
     cut = answer.left_running or answer.ending != Ending.DONE
+    reports = report.outputs or _received(call)
+    spills = spills and bool(report.outputs)
     output, *errors = [
         _text_of(call, fd, item, limits.output_chars, cut=cut, spills=spills)
-        for fd, item in zip((Fd.OUT, Fd.ERR), [*report.outputs, None][:2], strict=False)
+        for fd, item in zip((Fd.OUT, Fd.ERR), [*reports, None][:2], strict=False)
     ]
     note = ""
     if timed_out:
@@ -169,12 +171,12 @@ def _result(
         note = f"[{lost}]"
     if note:
         output += "\n" * bool(output and not output.endswith("\n")) + note
-    spilled = [item.spill_path.decode("utf-8", "replace") for item in report.outputs if item.spilled]
+    spilled = [item.spill_path.decode("utf-8", "replace") for item in reports if item.spilled]
     return RunResult(
         output=output,
         stderr="".join(errors),
         exit_code=124 if timed_out else report.exit_code,
-        truncated=any(item.chars > limits.output_chars for item in report.outputs),
+        truncated=any(item.chars > limits.output_chars for item in reports),
         timed_out=timed_out,
         spill_path=spilled[0] if spilled else None,
         seconds=report.seconds,
@@ -203,6 +205,12 @@ def _report(call: Call, answer: Answer, seconds: float) -> RunReport:
         return RunReport.decode(answer.body)
     except struct.error:  # the worker was killed before its report
         return RunReport(137, min(seconds, time.monotonic() - call.sent_at), [])
+
+
+def _received(call: Call) -> list[OutputReport]:
+    """Return figures about what has come of both outputs, for a worker that was killed before its report."""
+    outputs = [bytes(call.data[fd] + call.tail[fd]) for fd in (Fd.OUT, Fd.ERR)]
+    return [OutputReport(len(data), len(data.decode("utf-8", "replace")), 0, b"") for data in outputs]
 
 
 def _text_of(call: Call, fd: int, report: OutputReport | None, limit: int, *, cut: bool, spills: bool) -> str:

@@ -114,6 +114,12 @@ class TestPrograms:
         with file.open():  # a reader is no reason
             assert edit(str(file), "old", "new", replace_all=False) == {"count": 1}
 
+    def test_mode_that_is_set_while_the_new_content_comes_is_kept(self, file: Path) -> None:
+        with new_file(str(file), replace=True) as new:
+            write_all(new, b"new")
+            file.chmod(0o700)
+        assert (file.read_bytes(), file.stat().st_mode & 0o777) == (b"new", 0o700)
+
     def test_locked_file_is_not_changed(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(disk, "LOCK_SECONDS", 0.1)
         monkeypatch.setattr(rewrite, "LOCK_SECONDS", 0.1)

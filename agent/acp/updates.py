@@ -22,7 +22,6 @@ from agent.run import (
     ToolEnded,
     ToolStarted,
 )
-from libs.sandbox import Execution
 
 __all__ = ["Updates", "said"]
 
@@ -88,8 +87,8 @@ class Updates:
                 ]
             case ToolEnded(call_id=call_id, name=name, error=error) if name != PLAN:
                 yield self.end(call_id, "failed" if error else "completed", [error] if error else [])
-            case CommandEnded(call_id=call_id, execution=execution):
-                yield self._command_ended(call_id, execution)
+            case CommandEnded():
+                yield self._command_ended(event)
             case _:
                 pass
 
@@ -160,10 +159,10 @@ class Updates:
         self._calls[call_id] = _Call()
         return started(call_id, name, args, self._on_host, status=status)
 
-    def _command_ended(self, call_id: str, done: Execution) -> SessionUpdate:
-        ended = "stopped" if done["exit_code"] is None else f"exit {done['exit_code']}"
+    def _command_ended(self, event: CommandEnded) -> SessionUpdate:
+        call_id, done = event.call_id, event.execution
         status: ToolCallStatus = "completed" if done["exit_code"] == 0 else "failed"
-        notes = [*self._calls.get(call_id, _Call()).notes, f"{ended}, {done['seconds']:.1f} s"]
+        notes = [*self._calls.get(call_id, _Call()).notes, event.ended]
         content = [block(done["output"])] if done["output"].strip() else []
         self._forget(call_id)
         return update_tool_call(

@@ -57,6 +57,6 @@ async def fork(chat: Chat, number: str) -> None:
     except WrongPoint as error:
         chat.complain(str(error), 2)
         return
-    if moved.instead:
-        chat.view.say(f"Note: {moved.instead}.")
+    if moved.copy_note:
+        chat.view.say(f"Note: {moved.copy_note}.", whole=True)
     await chat.go_to(copy)

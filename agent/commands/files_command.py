@@ -35,12 +35,12 @@ def files(
 
     The files come from the snapshot of the turn, so no sandbox has to run.
     """
-    from agent.run import complaint
+    from agent.run import WrongPoint, complaint
     from agent.threads import NotEmpty
 
     try:
         manifest, left = asyncio.run(_files(thread, at, to))
-    except NotEmpty as error:
+    except (NotEmpty, WrongPoint) as error:
         end(str(error), status=2)
     except Exception as error:
         if (told := complaint(error)) is None:

@@ -43,11 +43,11 @@ def fork(
 
 
 async def _fork(thread: str, at: int | None) -> tuple[str, str | None]:
-    """Return the id of the copy, and why its files are not those of the point."""
+    """Return the id of the copy, and what it lacks or has from another point."""
     from agent.run import open_runtime
     from agent.threads import held
 
     copy = secrets.token_hex(4)
     async with open_runtime(asks_model=False) as runtime, held(thread):
         moved = await runtime.fork(thread, at, copy=copy)
-    return copy, moved.instead
+    return copy, moved.copy_note

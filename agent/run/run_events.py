@@ -94,6 +94,13 @@ class CommandEnded:
     call_id: str
     execution: Execution
 
+    @property
+    def ended(self) -> str:
+        """Exit code and seconds, in words. Nobody knows how long a command without a result ran."""
+        code, seconds = self.execution["exit_code"], self.execution["seconds"]
+        known = seconds or code not in (None, 125)
+        return f"{'stopped' if code is None else f'exit {code}'}{f', {seconds:.1f} s' if known else ''}"
+
 
 @dataclass(frozen=True, slots=True)
 class SecretSuspected:

@@ -143,10 +143,16 @@ class ThreadPoints:
             files_only: leave the conversation as it is.
 
         Raises:
-            WrongPoint: the thread has no such turn.
+            WrongPoint: the thread has no such turn, or `files_only` while a call that has run waits for a
+                decision. The call would run again, and the decision would be about what nobody has seen.
             NoCapture: the files of this point are not kept. Nothing was changed.
         """
         point = await self.point(number)
+        if files_only and await self._waits_with_effect():
+            raise WrongPoint(
+                "A call has run and waits for your decision on what it did: decide first, or go back "
+                "with the conversation, too."
+            )
         if dry_run:
             return await self._captures().go_back(self._thread, point.ticket, dry_run=True)
         before = (await self._turns.latest()).checkpoint["id"]
@@ -176,6 +182,11 @@ class ThreadPoints:
         await history.ledger.end_way_back(self._thread, (await self._turns.latest()).checkpoint["id"])
         await history.ledger.end_move(self._thread)
         return moved
+
+    async def _waits_with_effect(self) -> bool:
+        state = await self.graph.aget_state(self._config())
+        asked = [request for each in state.interrupts for request in each.value.get("action_requests", ())]
+        return any("effect" in request for request in asked)
 
     @property
     def has_files(self) -> bool:

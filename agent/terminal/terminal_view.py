@@ -96,8 +96,7 @@ class EventView:
                 self._output(call_id, text)
             case CommandEnded(execution=done):
                 self._output_of = None
-                code = "stopped" if done["exit_code"] is None else f"exit {done['exit_code']}"
-                self._line(f"  {code}, {done['seconds']:.1f} s", "green" if done["exit_code"] == 0 else "red")
+                self._line(f"  {event.ended}", "green" if done["exit_code"] == 0 else "red")
                 if done["exit_code"] in (None, 125):  # the command printed nothing: show the reason
                     self._line(f"  {done['output']}", "red")
             case ToolStarted(name=name, args=args, subagent=subagent):

@@ -100,7 +100,7 @@ def outputs(
         if outcome is None:
             said.append(f"{name} was not run{f', because block {failed} failed' if failed else ''}.")
         elif isinstance(outcome, Refused) and outcome.undone:
-            said.append(f"{name} was undone. {outcome.reason}")
+            said.append(f"{name}: {outcome.reason}")
         elif isinstance(outcome, Refused) and outcome.by_rule:
             said.append(f"{name} was not run. {outcome.reason}")
         elif isinstance(outcome, Refused):

@@ -77,7 +77,9 @@ class _Fork(_Body):
 
 class _Forked(BaseModel):
     thread_id: str
-    note: str | None = Field(description="Why an earlier snapshot than the one asked for is used.")
+    note: str | None = Field(
+        description="Which files the copy lacks, and why an earlier snapshot than the one asked for is used."
+    )
 
 
 _forking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -160,7 +162,7 @@ async def _fork(request: Request) -> Response:
         points = await points_of(request, copy)
         async with listed(points.graph, copy, _metadata(points, request)):
             pass
-    return answer(_Forked(thread_id=copy, note=moved.instead).model_dump())
+    return answer(_Forked(thread_id=copy, note=moved.copy_note).model_dump())
 
 
 def _metadata(points: ThreadPoints, request: Request) -> dict[str, Any]:

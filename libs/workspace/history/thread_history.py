@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from libs.sandbox.host import on_core
 from libs.workspace import Difference, Manifest, Restored
-from libs.workspace.history.call_effects import Effect
+from libs.workspace.history.call_effects import Effect, named
 from libs.workspace.history.changed_by import of_one_thread
 from libs.workspace.history.thread_files import NoCapture, ThreadFiles
 from libs.workspace.history.turn_captures import TurnCaptures
@@ -25,6 +25,13 @@ class Moved:
     """Names the files as they were."""
     instead: str | None
     """Why an earlier capture than the one that was asked for was used. None: it is the one."""
+
+    @property
+    def copy_note(self) -> str | None:
+        """Why a copy with these files is not the same as the original. None: it is."""
+        kept = self.restored.kept
+        lacks = f"the copy lacks {named(kept)}" if kept else None
+        return "; ".join(filter(None, (self.instead, lacks))) or None
 
 
 class WorkspaceHistory:

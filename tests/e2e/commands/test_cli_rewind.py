@@ -160,4 +160,7 @@ def test_files_of_a_turn_are_copied_without_the_workspace(two_turns: Program) ->
     assert {path.name: path.read_text() for path in results.iterdir()} == {"a": "1\n", "gone": "1\n"}
     again = two_turns.run("files", "t", "--to", "copy")
     assert (again.returncode, "is not empty" in again.stderr) == (2, True)
-    assert two_turns.run("files", "t", "--at", "7").returncode != 0
+    for arguments, told in ((("t", "--at", "7"), "no turn 7"), (("unknown",), "no thread 'unknown'")):
+        refused = two_turns.run("files", *arguments)
+        assert (refused.returncode, refused.stderr.count("\n")) == (2, 1), refused.stderr
+        assert told in refused.stderr

@@ -190,6 +190,22 @@ async def test_command_that_cannot_be_undone_is_asked_about_first(
     assert (workspace / "results/x").read_text() == "1\n"
 
 
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("mkfifo /data/pipe", "but nothing of that could be undone. Not undone: /data/pipe (a FIFO)"),
+        ("mkfifo /data/pipe; echo > /data/x", "so that was undone in part. Deleted again: /data/x."),
+    ],
+)
+async def test_model_is_told_how_much_was_undone(
+    backend: WorkspaceBackend, tmp_path: Path, command: str, told: str
+) -> None:
+    agent = Agent(backend, tmp_path, [command])
+    assert cards(await agent.begin())
+    [answer] = answers(await agent.answer(REJECT))
+    assert told in answer.text
+
+
 async def test_subagents_are_decided_on_by_effect(
     backend: WorkspaceBackend, workspace: Path, tmp_path: Path
 ) -> None:

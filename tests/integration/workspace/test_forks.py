@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 import pytest
 
@@ -35,6 +36,15 @@ async def test_copies_made_at_once_have_the_files_of_their_points() -> None:
         assert content("copy-5") == "1\n", "other copies stay as they are"
         words = [point.words for point in await (await runtime.points("copy-1")).points()]
         assert words == ["", "first", "second, again"]
+
+
+async def test_copy_names_what_it_lacks() -> None:
+    async with open_runtime(sandbox_scope="thread", sandbox_warm=0) as runtime:
+        await turn(runtime, "first")
+        assert (await runtime.fork("t", 1, copy="whole")).copy_note is None
+        os.mkfifo(place().with_name("pipe"))
+        moved = await runtime.fork("t", copy="copy")
+        assert moved.copy_note == "the copy lacks /results/pipe (its earlier content was not kept: a FIFO)"
 
 
 async def test_common_workspace_and_unknown_points_are_refused() -> None:

@@ -79,3 +79,16 @@ async def test_turns_tell_their_times_and_changes(runtime: Runtime) -> None:
     assert [parts for _, parts in before][1:] == [(("/results/a",), (), ()), ((), ("/results/a",), ())]
     await points.go_to(1)
     assert [told(point) for point in await points.points()] == before[:2], "a return is no part of a turn"
+
+
+async def test_files_stay_while_a_call_that_has_run_waits_for_a_decision(counting_model: None) -> None:
+    async with open_runtime(
+        sandbox_scope="thread", sandbox_warm=0, approvals="effects", effects_free="/data/**"
+    ) as runtime:
+        await turn(runtime, "first")
+        points = await runtime.points("t")
+        with pytest.raises(WrongPoint, match="waits for your decision"):
+            await points.go_to(0, files_only=True)
+        assert content() == "1\n"
+        await points.go_to(0)
+        assert content() == ""

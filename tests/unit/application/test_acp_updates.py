@@ -59,3 +59,18 @@ def test_live_output_is_throttled_and_cut() -> None:
     done = Execution(language="bash", code="yes", output="y", exit_code=None, seconds=1.0)
     [ended] = updates.of(CommandEnded("a", done))
     assert ended.status == "failed"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "seconds", "told"),
+    [
+        (0, 0.0, "exit 0, 0.0 s"),
+        (None, 0.0, "stopped"),
+        (125, 0.0, "exit 125"),
+        (125, 2.0, "exit 125, 2.0 s"),
+    ],
+)
+def test_unknown_duration_is_not_told(exit_code: int | None, seconds: float, told: str) -> None:
+    done = Execution(language="bash", code="x", output="", exit_code=exit_code, seconds=seconds)
+    [ended] = Updates(ON_HOST).of(CommandEnded("a", done))
+    assert ended.content[-1].content.text == told  # type: ignore[union-attr, index]

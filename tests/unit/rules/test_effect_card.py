@@ -34,3 +34,26 @@ async def test_changed_permissions_are_shown(tmp_path: Path, database: SqliteDat
     text = await described("chmod 640 old; mkdir new", tmp_path, database)
     assert "  /workspace/old (5 bytes, mode 640)" in text
     assert "  /workspace/new (folder)" in text
+
+
+async def test_what_reject_brings_back_is_told_from_what_stays(
+    tmp_path: Path, database: SqliteDatabase
+) -> None:
+    text = await described("rm old; mkfifo old new", tmp_path, database)
+    assert "reject brings back what was there before:\n  /workspace/old: a FIFO\n" in text
+    assert "so not undone:\n  /workspace/new: a FIFO" in text
+
+
+async def test_lines_of_a_cut_output_are_not_counted(tmp_path: Path, database: SqliteDatabase) -> None:
+    text = await described("touch new; seq 1000000", tmp_path, database)
+    assert "Output, its last 12 lines:\n    999989\n" in text
+
+
+async def test_question_says_that_output_is_left_out(tmp_path: Path, database: SqliteDatabase) -> None:
+    with Calls(tmp_path, database) as calls:
+        effect = await calls.run("touch new; seq 3000")
+        value, text = await effect_card(calls.runs, effect, "key", str)
+    assert "Output, its last 12 of 3,000 lines:" in text
+    first, rest = value["output"].split("\n", 1)
+    assert first == "[what it printed before is left out]"
+    assert rest.endswith("2999\n3000\n")

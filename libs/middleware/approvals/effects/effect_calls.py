@@ -89,7 +89,10 @@ class EffectCalls:
 
 
 def _told(name: str, undone: Undone, reason: str | None, *, programs: bool) -> str:
-    said = [f"This {name} call ran, and a person rejected what it did, so that was undone."]
+    how = "so that was undone"
+    if undone.kept:
+        how = "so that was undone in part" if undone.difference else "but nothing of that could be undone"
+    said = [f"This {name} call ran, and a person rejected what it did, {how}."]
     created, changed, deleted = undone.difference.parts
     for what, paths in (
         ("Deleted again", created),

@@ -80,7 +80,7 @@ async def effect_card(
         **({"more": more} if more else {}),
         **({"pictures": pictures, "key": key} if pictures else {}),
         "exit_code": result.exit_code,
-        "output": visible(result.output[-_MOST_OUTPUT:]),
+        "output": _last(visible(result.output)),
         "seconds": round(result.seconds, 3),
     }
     how = _INTERRUPTED if effect.interrupted else f"It has run: exit code {result.exit_code}."
@@ -88,15 +88,20 @@ async def effect_card(
     for kind, side in (("deleted", before), ("changed", after), ("created", after)):
         if paths := parts[kind]:
             said.append("\n".join(map(clean, _listed(kind, paths, side, before.files))))
-    if effect.unread:
-        lines = ["Not in the snapshot, so not undone:", *_unread(effect.unread)]
-        said.append("\n".join(map(clean, lines)))
+    back = {path: why for path, why in effect.unread.items() if _comes_back(path, *before_files)}
+    lost = {path: why for path, why in effect.unread.items() if path not in back}
+    for unread, what in (
+        (back, "Not in the snapshot; reject brings back what was there before:"),
+        (lost, "Not in the snapshot, so not undone:"),
+    ):
+        if unread:
+            said.append("\n".join(map(clean, [what, *_unread(unread)])))
     if sizes := [line for picture in pictures if (line := _sizes(picture))]:
         said.append("\n".join(["Pictures, in pixels:", *sizes]))
     if lines := [line async for line in _diff(runs, effect, before, after)]:
         said.append("```diff\n" + visible(redact("\n".join(lines))) + "\n```")
     if output := visible(result.output).rstrip():
-        said.append(_folded(output.split("\n")))
+        said.append(_folded(output.split("\n"), whole=not result.truncated))
     return value, "\n\n".join(said)
 
 
@@ -111,6 +116,11 @@ def _unread(paths: Mapping[str, str]) -> list[str]:
     return [*lines, *([f"  and {len(paths) - len(lines):,} more"] if len(paths) > len(lines) else [])]
 
 
+def _comes_back(path: str, before: Manifest, after: Manifest) -> bool:
+    """Return whether an undo brings a path back, although the snapshot after the call does not hold it."""
+    return path in before.entries and (before.is_folder(path) or not after.is_folder(path))
+
+
 def _sizes(picture: Mapping[str, Any]) -> str:
     """Return a line with the size of a picture before and after the call. Empty: it is an SVG."""
     both = [(when, picture[when]["pixels"]) for when in ("before", "after") if picture[when]]
@@ -118,11 +128,17 @@ def _sizes(picture: Mapping[str, Any]) -> str:
     return f"  {picture['path']}: {', '.join(sizes)}" if sizes else ""
 
 
-def _folded(lines: Sequence[str]) -> str:
+def _last(output: str) -> str:
+    more = len(output) - _MOST_OUTPUT
+    return output if more <= 0 else f"[what it printed before is left out]\n{output[-_MOST_OUTPUT:]}"
+
+
+def _folded(lines: Sequence[str], *, whole: bool) -> str:
     # Indented, so that no output looks like a part of the question.
     last = [f"    {_cut(line)}" for line in lines[-_OUTPUT_LINES:]]
     rest = len(lines) - len(last)
-    return "\n".join([f"Output, its last {len(last)} of {len(lines)} lines:" if rest else "Output:", *last])
+    of = f" of {len(lines):,}" if whole else ""
+    return "\n".join([f"Output, its last {len(last)}{of} lines:" if rest or not whole else "Output:", *last])
 
 
 def _cut(line: str) -> str:

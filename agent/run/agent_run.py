@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.constants import END
+from langgraph.graph import END
 from langgraph.types import Command, StateSnapshot, StreamMode
 
 from agent.listing import Listing, made_since

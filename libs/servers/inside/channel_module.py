@@ -145,7 +145,7 @@ def _value(part: dict[str, Any], name: str) -> Any:
     if not _is_file(part):
         return part
     try:
-        content = base64.b64decode(part["data"])
+        content = base64.b64decode("".join(part["data"].split()), validate=True)
     except ValueError as error:
         raise ServerError(f"{name}: the server has sent a file that is not base64: {error}") from None
     plain = re.sub(r"[^\w-]+", "_", name)[:80]

@@ -39,8 +39,9 @@ def answered(monkeypatch: pytest.MonkeyPatch, **answer: Any) -> Iterator[None]:
         server.join()
 
 
-def test_file_that_is_not_base64_is_a_server_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    picture = {"data": "a", "type": "image/png"}
+@pytest.mark.parametrize("data", ["a", "data:image/png;base64,YQ==", "-_=="])
+def test_file_that_is_not_base64_is_a_server_error(monkeypatch: pytest.MonkeyPatch, data: str) -> None:
+    picture = {"data": data, "type": "image/png"}
     with (
         answered(monkeypatch, content=[picture]),
         pytest.raises(ServerError, match="notes-cover: the server has sent a file that is not base64"),

@@ -43,6 +43,8 @@ PROBE_SECONDS: Final = 10.0
 """Longest answer of a server that has let a call time out. A slower one is ended, and started again. After a
 cancelled call, a server has the rest of CALL_SECONDS, too."""
 _CLOSE_SECONDS: Final = 10.0
+_MOST_STARTS: Final = 3
+"""How often the lists are asked for again after the server has ended meanwhile."""
 _CHANGES: Final = (
     ToolListChangedNotification,
     PromptListChangedNotification,
@@ -141,12 +143,20 @@ class Connection:
     async def _listing(self) -> Listing:
         try:
             async with asyncio.timeout(self._start_seconds):
+                for _ in range(_MOST_STARTS):
+                    client, ended = await self._client(), self._ended
+                    try:
+                        return await listing_of(client)
+                    except MCPError as error:
+                        if error.code != CONNECTION_CLOSED:
+                            raise
+                        await self._drop(ended)  # perhaps a call has ended the server meanwhile
                 return await listing_of(await self._client())
         except TimeoutError:
             raise CallFailed(f"the server has not become ready within {self._start_seconds:g} s") from None
 
     async def _call(self, tool: str, arguments: dict[str, Any]) -> Answer:
-        client, begun = await self._client(), time.monotonic()
+        client, ended, begun = await self._client(), self._ended, time.monotonic()
         try:
             async with asyncio.timeout(CALL_SECONDS):
                 return await answer_of(client, tool, arguments)
@@ -160,13 +170,13 @@ class Connection:
             await self._end_if_stuck(client, PROBE_SECONDS)
             raise CallFailed(f"{tool} has not answered within {CALL_SECONDS:g} s") from None
         except MCPError as error:
-            gone = self._ended is not None and self._ended.is_set()
+            gone = ended is not None and ended.is_set()
             if error.code == INVALID_REQUEST and error.message == "Session terminated":
                 # The server has forgotten the session: it answered before it looked at the call.
-                await self._drop()
+                await self._drop(ended)
                 raise _ServerGone("the server has ended the session") from None
             if gone or error.code == CONNECTION_CLOSED:
-                await self._drop()
+                await self._drop(ended)
                 raise CallFailed(
                     f"the server ended during the call of {tool}, so nobody knows whether the call was "
                     "carried out. The next call starts the server again"
@@ -181,13 +191,13 @@ class Connection:
                 await client.list_tools()
         except _ERRORS as error:
             answers = isinstance(error, MCPError) and error.code != CONNECTION_CLOSED
-            if not answers and self._ended is ended:  # not yet another connection
-                await self._drop()
+            if not answers:
+                await self._drop(ended)
 
     async def _client(self) -> Client:
         """Return the connected client. Connects if there is none, or if the server has ended."""
         if self._ended is not None and self._ended.is_set():
-            await self._drop()
+            await self._drop(self._ended)
         if self._ready is None:
             self._ready = asyncio.get_running_loop().create_future()
             self._ended = asyncio.Event()
@@ -226,8 +236,10 @@ class Connection:
         if isinstance(message, _CHANGES):
             self._changed()
 
-    async def _drop(self) -> None:
-        """Forget the connection, and end it."""
+    async def _drop(self, which: asyncio.Event | None) -> None:
+        """Forget the connection with this `_ended`, and end it. There may be another one already."""
+        if which is not self._ended:
+            return
         keeper, self._keeper, self._ready = self._keeper, None, None
         ended, self._ended = self._ended, None
         if ended is not None:
@@ -238,7 +250,7 @@ class Connection:
 
     async def _close(self) -> None:
         keeper = self._keeper
-        await self._drop()
+        await self._drop(self._ended)
         if keeper is not None and not keeper.done():
             keeper.cancel()
             await asyncio.wait([keeper], timeout=_CLOSE_SECONDS)

@@ -43,6 +43,7 @@ PROBE_SECONDS: Final = 10.0
 """Longest answer of a server that has let a call time out. A slower one is ended, and started again. After a
 cancelled call, a server has the rest of CALL_SECONDS, too."""
 _CLOSE_SECONDS: Final = 10.0
+_SESSION_CODES: Final = (INVALID_REQUEST, -32001)
 _MOST_STARTS: Final = 3
 """How often the lists are asked for again after the server has ended meanwhile."""
 _CHANGES: Final = (
@@ -148,7 +149,7 @@ class Connection:
                     try:
                         return await listing_of(client)
                     except MCPError as error:
-                        if error.code != CONNECTION_CLOSED:
+                        if not (_is_lost(error) or _has_forgotten(error)):
                             raise
                         await self._drop(ended)  # perhaps a call has ended the server meanwhile
                 return await listing_of(await self._client())
@@ -171,11 +172,11 @@ class Connection:
             raise CallFailed(f"{tool} has not answered within {CALL_SECONDS:g} s") from None
         except MCPError as error:
             gone = ended is not None and ended.is_set()
-            if error.code == INVALID_REQUEST and error.message == "Session terminated":
+            if _has_forgotten(error):
                 # The server has forgotten the session: it answered before it looked at the call.
                 await self._drop(ended)
                 raise _ServerGone("the server has ended the session") from None
-            if gone or error.code == CONNECTION_CLOSED:
+            if gone or _is_lost(error):
                 await self._drop(ended)
                 raise CallFailed(
                     f"the server ended during the call of {tool}, so nobody knows whether the call was "
@@ -190,7 +191,7 @@ class Connection:
             async with asyncio.timeout(seconds):
                 await client.list_tools()
         except _ERRORS as error:
-            answers = isinstance(error, MCPError) and error.code != CONNECTION_CLOSED
+            answers = isinstance(error, MCPError) and not _is_lost(error)
             if not answers:
                 await self._drop(ended)
 
@@ -264,6 +265,19 @@ async def _unchecked(name: str, result: CallToolResult) -> None:
     """
 
 
+def _is_lost(error: MCPError) -> bool:
+    """Return whether the SDK has noticed the end of the connection. Servers use its code for other errors."""
+    return error.code == CONNECTION_CLOSED and error.message.startswith(("Connection closed", "SSE stream "))
+
+
+def _has_forgotten(error: MCPError) -> bool:
+    """Return whether the server does not know the session, such as after a restart.
+
+    The SDK says "Session terminated". Servers with the SDKs of Python and TypeScript say "Session not found".
+    """
+    return error.code in _SESSION_CODES and error.message in ("Session terminated", "Session not found")
+
+
 @contextmanager
 def _explaining() -> Iterator[None]:
     """Turn what the SDK and a transport raise into CallFailed."""
@@ -283,7 +297,7 @@ def _why(error: BaseException) -> str:
         return "the server has not become ready in time"
     if isinstance(error, ValidationError):
         return "the server has answered something that does not follow the protocol"
-    if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED:
+    if isinstance(error, MCPError) and _is_lost(error):
         return "the server has ended before it was ready"
     if isinstance(error, MCPError):
         return str(error)[:2_000]

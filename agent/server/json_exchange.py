@@ -17,6 +17,7 @@ from starlette.responses import Response
 from agent.secrets import KNOWN
 
 __all__ = [
+    "INTERNAL",
     "JSON_TYPE",
     "MAX_BODY",
     "Refused",
@@ -30,6 +31,7 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
+INTERNAL = "Internal error: the server's log says more."
 MAX_BODY = 1 << 20
 """Largest body, in bytes."""
 JSON_TYPE = re.compile(r"application/(?:[\w.-]+\+)?json", re.IGNORECASE)
@@ -71,7 +73,7 @@ def endpoint(handler: Handler) -> Handler:
             return Response(status_code=499)  # for the access log: the client has gone
         except Exception:
             logger.exception("a request failed")
-            return answer({"error": "Internal error: the server's log says more."}, 500)
+            return answer({"error": INTERNAL}, 500)
 
     return answered
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, Field
+from pydantic.json_schema import SkipJsonSchema
 
 __all__ = ["BYTES", "ShownStep", "Task", "described"]
 
@@ -50,6 +51,9 @@ ShownStep = ToolStep | FinalStep
 
 class _Error(BaseModel):
     error: str = Field(description="The error and its solution.")
+    thread_id: str | SkipJsonSchema[None] = Field(
+        None, description="The thread, if it is not in the request."
+    )
 
 
 _REFUSALS = {
@@ -59,7 +63,7 @@ _REFUSALS = {
     413: "The body is too large.",
     415: "The Content-Type is not JSON.",
     422: "The decisions do not match the pending questions, which stay open.",
-    500: "The run failed.",
+    500: "The run failed. `thread_id` names its thread, if the run had begun.",
     503: "The server is busy or ending, or cannot write to its database; the error says what to do.",
 }
 

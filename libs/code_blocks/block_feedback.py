@@ -46,6 +46,11 @@ STOPPED = (
 )
 """Message to the model if no other message says how the code of its reply has ended."""
 
+_UNTAGGED = (
+    "What stood in a block without a language was not run. If it only shows something, leave it out. If it must run, send "
+    "only that block, with its language."
+)
+
 PROBLEMS = {
     "too_long": f"Your reply was longer than {MAX_REPLY:,} characters, so it was not read and nothing of it was run. "
     "Reply again in a few steps: one short block at a time.",
@@ -127,7 +132,8 @@ def outputs(
 def remarks(reading: Reading) -> str:
     """Return why parts of a reply did not run, for the message with the outputs."""
     problem = PROBLEMS[reading.problem] if reading.problem else ""
-    return "\n\n".join(filter(None, (problem, languages(reading) if reading.others else "")))
+    others = languages(reading) if reading.others else ""
+    return "\n\n".join(filter(None, (problem, others, _UNTAGGED if reading.untagged else "")))
 
 
 def closing(status: str, *, steps: int, nudges: int, last: Execution | None) -> str:

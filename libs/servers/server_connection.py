@@ -43,6 +43,9 @@ PROBE_SECONDS: Final = 10.0
 """Longest answer of a server that has let a call time out. A slower one is ended, and started again. After a
 cancelled call, a server has the rest of CALL_SECONDS, too."""
 _CLOSE_SECONDS: Final = 10.0
+_SESSION_CODES: Final = (INVALID_REQUEST, -32001)
+_MOST_STARTS: Final = 3
+"""How often the lists are asked for again after the server has ended meanwhile."""
 _CHANGES: Final = (
     ToolListChangedNotification,
     PromptListChangedNotification,
@@ -141,13 +144,20 @@ class Connection:
     async def _listing(self) -> Listing:
         try:
             async with asyncio.timeout(self._start_seconds):
+                for _ in range(_MOST_STARTS):
+                    client, ended = await self._client(), self._ended
+                    try:
+                        return await listing_of(client)
+                    except MCPError as error:
+                        if not (_is_lost(error) or _has_forgotten(error)):
+                            raise
+                        await self._drop(ended)  # perhaps a call has ended the server meanwhile
                 return await listing_of(await self._client())
         except TimeoutError:
             raise CallFailed(f"the server has not become ready within {self._start_seconds:g} s") from None
 
     async def _call(self, tool: str, arguments: dict[str, Any]) -> Answer:
-        client, begun = await self._client(), time.monotonic()
-        ended = self._ended
+        client, ended, begun = await self._client(), self._ended, time.monotonic()
         try:
             async with asyncio.timeout(CALL_SECONDS):
                 return await answer_of(client, tool, arguments)
@@ -162,11 +172,11 @@ class Connection:
             raise CallFailed(f"{tool} has not answered within {CALL_SECONDS:g} s") from None
         except MCPError as error:
             gone = ended is not None and ended.is_set()
-            if error.code == INVALID_REQUEST and error.message == "Session terminated":
+            if _has_forgotten(error):
                 # The server has forgotten the session: it answered before it looked at the call.
                 await self._drop(ended)
                 raise _ServerGone("the server has ended the session") from None
-            if gone or error.code == CONNECTION_CLOSED:
+            if gone or _is_lost(error):
                 await self._drop(ended)
                 raise CallFailed(
                     f"the server ended during the call of {tool}, so nobody knows whether the call was "
@@ -180,7 +190,7 @@ class Connection:
             async with asyncio.timeout(seconds):
                 await client.list_tools()
         except _ERRORS as error:
-            if not isinstance(error, MCPError) or error.code == CONNECTION_CLOSED:
+            if not isinstance(error, MCPError) or _is_lost(error):
                 await self._drop(ended)
 
     async def _client(self) -> Client:
@@ -225,9 +235,9 @@ class Connection:
         if isinstance(message, _CHANGES):
             self._changed()
 
-    async def _drop(self, of: asyncio.Event | None) -> None:
-        """Forget the connection of this `_ended`, and end it. Another one may have begun since: it stays."""
-        if self._ended is not of:
+    async def _drop(self, which: asyncio.Event | None) -> None:
+        """Forget the connection with this `_ended`, and end it. There may be another one already."""
+        if which is not self._ended:
             return
         keeper, self._keeper, self._ready = self._keeper, None, None
         ended, self._ended = self._ended, None
@@ -253,6 +263,19 @@ async def _unchecked(name: str, result: CallToolResult) -> None:
     """
 
 
+def _is_lost(error: MCPError) -> bool:
+    """Return whether the SDK has noticed the end of the connection. Servers use its code for other errors."""
+    return error.code == CONNECTION_CLOSED and error.message.startswith(("Connection closed", "SSE stream "))
+
+
+def _has_forgotten(error: MCPError) -> bool:
+    """Return whether the server does not know the session, such as after a restart.
+
+    The SDK says "Session terminated". Servers with the SDKs of Python and TypeScript say "Session not found".
+    """
+    return error.code in _SESSION_CODES and error.message in ("Session terminated", "Session not found")
+
+
 @contextmanager
 def _explaining() -> Iterator[None]:
     """Turn what the SDK and a transport raise into CallFailed."""
@@ -272,7 +295,7 @@ def _why(error: BaseException) -> str:
         return "the server has not become ready in time"
     if isinstance(error, ValidationError):
         return "the server has answered something that does not follow the protocol"
-    if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED:
+    if isinstance(error, MCPError) and _is_lost(error):
         return "the server has ended before it was ready"
     if isinstance(error, MCPError):
         return str(error)[:2_000]

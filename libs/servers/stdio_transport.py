@@ -7,6 +7,7 @@ length.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import re
 from collections.abc import AsyncIterator
@@ -41,6 +42,11 @@ _EDGE: Final = 200
 """Bytes at each end of a message that is too large, where its id is looked for."""
 _ID_FIRST: Final = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,18})\s*,')
 _ID_LAST: Final = re.compile(rb',\s*"id"\s*:\s*(\d{1,18})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
+
+_UNREADABLE: Final = (
+    "the server has answered, but the answer cannot be read: it is not JSON in UTF-8, is nested too deeply, "
+    "or holds half of a surrogate pair, such as half of an emoji"
+)
 
 Received = SessionMessage | Exception
 Streams = tuple[MemoryObjectReceiveStream[Received], MemoryObjectSendStream[SessionMessage]]
@@ -144,7 +150,8 @@ class _Program:
         try:
             return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
         except ValueError as error:
-            return error
+            number = _answered_call(line)
+            return error if number is None else _failed(number, _UNREADABLE)
 
     async def _too_large(self, overrun: asyncio.LimitOverrunError) -> Received | None:
         """Drop a message that is too large, and return an error for its call. None if its id is not found."""
@@ -163,6 +170,22 @@ class _Program:
         if found is None:
             logger.warning("an MCP server has sent a message of more than %d bytes", MOST_LINE)
             return None
-        why = f"the result has over {MOST_LINE:,} bytes: ask the server for a part of it"
-        error_data = ErrorData(code=INTERNAL_ERROR, message=why)
-        return SessionMessage(JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=error_data))
+        return _failed(
+            int(found[1]), f"the result has over {MOST_LINE:,} bytes: ask the server for a part of it"
+        )
+
+
+def _answered_call(line: bytes) -> int | None:
+    """Return the id of the call that a message answers, which the SDK cannot read. None if there is none."""
+    try:
+        said = json.loads(line)
+    except (ValueError, RecursionError):
+        found = _ID_FIRST.match(line[:_EDGE]) or _ID_LAST.search(line[-_EDGE:])
+        return int(found[1]) if found and b'"method"' not in line[:_EDGE] else None
+    number = said.get("id") if isinstance(said, dict) and "method" not in said else None
+    return number if isinstance(number, int) else None
+
+
+def _failed(call: int, why: str) -> SessionMessage:
+    error = ErrorData(code=INTERNAL_ERROR, message=why)
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=call, error=error))

@@ -31,7 +31,7 @@ from starlette.types import Receive, Scope, Send
 
 from agent.run import GRAPH_IDS
 from agent.secrets import KNOWN
-from agent.server.json_exchange import Refused, problem
+from agent.server.json_exchange import INTERNAL, Refused, problem
 from agent.server.mcp.mcp_tools import TOOLS, Arguments, answered, refused
 from agent.server.method_routes import routes
 from agent.server.routes.run_service import Ended, Runs
@@ -122,7 +122,7 @@ class McpEndpoint:
             return refused(KNOWN(str(error)))
         except Exception:
             logger.exception("a call of %s failed", tool)
-            return refused("Internal error: the server's log says more.")
+            return refused(INTERNAL)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._manager.handle_request(scope, receive, send)

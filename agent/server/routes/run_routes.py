@@ -128,7 +128,7 @@ async def _carried_out(request: Request, run: Coroutine[Any, Any, Ended]) -> End
 
 def _response(ended: Ended, *, with_steps: bool) -> Response:
     if ended.failed:
-        raise Refused(500, ended.output)
+        raise Refused(500, ended.output, thread_id=ended.thread_id)
     if ended.questions:
         return answer({"thread_id": ended.thread_id, "interrupts": ended.questions}, 202)
     result: dict[str, Any] = {"output": ended.output, "thread_id": ended.thread_id, "status": ended.status}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -28,12 +29,14 @@ from agent.run import (
 from agent.server.durable.continued_runs import continued_later
 from agent.server.durable.listed_threads import is_busy, listed
 from agent.server.durable.saver import open_saver
-from agent.server.json_exchange import Refused
+from agent.server.json_exchange import INTERNAL, Refused
 from agent.threads import AT_WORK, DRAIN, CutOff, held
 from libs.middleware.approvals import NothingWaits, WrongAnswer, answers_by_id, read_answer
 from libs.persistence import ThreadInUse, database_errors
 
 __all__ = ["OWNER", "Ended", "Runs", "held_or_refused", "open_runs"]
+
+logger = logging.getLogger(__name__)
 
 OWNER = "owner"
 """Key of the owner in the metadata of a thread's checkpoints."""
@@ -192,8 +195,11 @@ class Runs:
         except Refused:
             raise
         except Exception as error:
-            if isinstance(error, database_errors()) or (text := explained(error)) is None:
+            if isinstance(error, database_errors()):
                 raise
+            if (text := explained(error)) is None:
+                logger.exception("a run failed")
+                text = INTERNAL
             return Ended(run.thread_id, "error", run.ended("error", text).text, [], [], failed=True)
 
 

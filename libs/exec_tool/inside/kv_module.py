@@ -25,14 +25,17 @@ def put(key: str, value: Any) -> None:
     Raises:
         TypeError: `key` is no text, or JSON has no such value.
         ValueError: the value would come back changed: the key of a dict is no text, a number is not finite,
-            or a text holds half of a surrogate pair.
+            or a text holds half of a surrogate pair. Or the value is nested too deeply, over some 400 levels.
     """
-    text = json.dumps(value, allow_nan=False)
     try:
+        text = json.dumps(value, allow_nan=False)
         json.dumps(value, ensure_ascii=False).encode()
+        has_text_keys = _has_text_keys(value)
     except UnicodeEncodeError:
         raise ValueError("kv: the value holds half of a surrogate pair, which is not text") from None
-    if not _has_text_keys(value):
+    except RecursionError:
+        raise ValueError("kv: the value is nested too deeply: save it with fewer levels") from None
+    if not has_text_keys:
         raise ValueError("kv: the keys of objects must be texts: JSON would change other keys")
     _ask("PUT", key, text.encode())
 

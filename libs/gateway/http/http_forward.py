@@ -41,14 +41,17 @@ def inside(stream: Duplex) -> Peer:
 
 def outside(stream: Duplex, host: str) -> Peer:
     """Return an HTTP connection with a host."""
+    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MOST_HEAD)
 
     def fault(error: h11.RemoteProtocolError) -> GatewayError:
+        if http.trailing_data == (b"", True):  # the host has closed the connection too early
+            return gone()
         return GatewayError(502, f"{host} sent an invalid HTTP response: {malformed(error)}")
 
-    def gone(_: OSError) -> GatewayError:
+    def gone(_: OSError | None = None) -> GatewayError:
         return GatewayError(502, f"{host} breaks off the connection")
 
-    return Peer(stream, h11.Connection(h11.CLIENT, max_incomplete_event_size=MOST_HEAD), fault, gone)
+    return Peer(stream, http, fault, gone)
 
 
 def _end_to_end(message: h11.Request | h11.Response) -> list[tuple[bytes, bytes]]:

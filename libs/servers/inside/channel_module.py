@@ -12,6 +12,7 @@ import json
 import os
 import re
 import socket
+import sys
 import time
 from typing import Any
 
@@ -33,10 +34,12 @@ def call(server: str, tool: str, arguments: dict[str, Any]) -> Any:
     """Call a tool of an MCP server, and return its result.
 
     Returns the structured content if there is some, else the text. Several parts are a list. Pictures, sounds
-    and binary files are saved in /results, and their paths are returned.
+    and binary files are saved in /results, and their paths are returned; beside structured content, the paths
+    are printed to standard error.
 
     Raises:
-        ServerError: the tool reports an error, the server fails, or this code may not call the tool.
+        ServerError: the tool reports an error, the server fails, this code may not call the tool, or a file
+            cannot be saved.
         TypeError, ValueError: an argument is not JSON, or holds half of a surrogate pair.
     """
     try:
@@ -54,6 +57,9 @@ def call(server: str, tool: str, arguments: dict[str, Any]) -> Any:
     if given["is_error"]:
         raise ServerError(f"{server}.{tool}: {'; '.join(map(str, parts)) or 'it failed and says no reason'}")
     if given.get("structured") is not None:
+        for value, part in zip(parts, given["content"], strict=True):
+            if _is_file(part) and sys.stderr is not None:
+                sys.stderr.write(f"{server}.{tool}: the server has also sent a file, saved as {value}\n")
         return given["structured"]
     return parts[0] if len(parts) == 1 else parts or None
 
@@ -129,21 +135,35 @@ def _kept_or_new() -> _Connection:
         return _Connection()
 
 
+def _is_file(part: dict[str, Any]) -> bool:
+    return "data" in part and "text" not in part
+
+
 def _value(part: dict[str, Any], name: str) -> Any:
     if "text" in part:
         return part["text"]
-    if "data" not in part:
+    if not _is_file(part):
         return part
     try:
-        content = base64.b64decode(part["data"])
+        content = base64.b64decode("".join(part["data"].split()), validate=True)
     except ValueError as error:
         raise ServerError(f"{name}: the server has sent a file that is not base64: {error}") from None
     plain = re.sub(r"[^\w-]+", "_", name)[:80]
     ending = re.sub(r"\W+", "", part.get("type", "").rpartition("/")[2])[:10] or "bin"
+    try:
+        return _saved(content, f"{_FOLDER}/{plain}", ending)
+    except OSError as error:
+        raise ServerError(
+            f"{name}: the server has answered, so do not just call it again: a file that it sent cannot be "
+            f"saved in {_FOLDER}: {error}"
+        ) from error
+
+
+def _saved(content: bytes, stem: str, ending: str) -> str:
     os.makedirs(_FOLDER, exist_ok=True)
     number = 1
     while True:
-        path = f"{_FOLDER}/{plain}-{number}.{ending}"
+        path = f"{stem}-{number}.{ending}"
         try:
             with open(path, "xb") as file:
                 file.write(content)

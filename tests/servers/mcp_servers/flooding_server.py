@@ -12,7 +12,10 @@ from typing import Any
 
 LARGE = 100 * 2**20
 LAST = sys.argv[1:] == ["last"]
-TOOLS = ("fine", "large", "endless", "errors", "notifications", "requests", "nonsense", "another_id")
+TOOLS = (
+    *("fine", "large", "endless", "errors", "notifications", "requests", "nonsense", "another_id"),
+    *("half", "nested"),
+)
 
 
 def send(message: dict[str, Any]) -> None:
@@ -52,6 +55,10 @@ def misbehave(number: int, tool: str) -> None:
             send({"jsonrpc": "2.0", "id": f"{index:010000}", "method": "roots/list", "params": {}})
     elif tool == "nonsense":
         sys.stdout.write("no JSON\n{}\n\n")
+    elif tool == "half":
+        answer(number, text("half of an emoji: \ud83d"))
+    elif tool == "nested":
+        sys.stdout.write(f'{{"id":{number},"result":{{"content":[],"x":{"[" * 100_000}{"]" * 100_000}}}}}\n')
     elif tool == "another_id":
         answer(number + 1_000, text("of another call"))
 

@@ -13,7 +13,7 @@ __all__ = ["TOOLS", "HostileServer"]
 
 TOOLS = (
     *("fine", "endless", "endless_event", "large_error", "compressed", "redirects", "page"),
-    *("nonsense", "slow_head", "another_id", "cut", "unfit"),
+    *("nonsense", "slow_head", "another_id", "cut", "unfit", "refuses", "forgets"),
 )
 
 
@@ -25,6 +25,7 @@ class HostileServer(QuietServer):
     def __init__(self) -> None:
         super().__init__(_Handler)
         self.closing = threading.Event()
+        self.sessions = 0
 
 
 class _Handler(QuietHandler):
@@ -38,6 +39,7 @@ class _Handler(QuietHandler):
         elif asked["method"] == "tools/call":
             getattr(self, asked["params"]["name"])(asked["id"])
         elif asked["method"] == "initialize":
+            self.server.sessions += 1
             version = asked["params"]["protocolVersion"]
             information = {"name": "hostile", "version": "1"}
             self.result(
@@ -84,6 +86,20 @@ class _Handler(QuietHandler):
         self.result(
             number, {"content": [{"type": "text", "text": "x" * 10**6}]}, **{"Content-Encoding": "gzip"}
         )
+
+    def refuses(self, number: int) -> None:
+        self.error(200, number, -32000, "the quota is used up")
+
+    def forgets(self, number: int) -> None:
+        """Know no session before the second, as after a restart."""
+        if self.server.sessions > 1:
+            self.result(number, {"content": [{"type": "text", "text": "known again"}]})
+        else:
+            self.error(404, number, -32600, "Session not found")
+
+    def error(self, status: int, number: int, code: int, message: str) -> None:
+        body = {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}}
+        self.answer(status, json.dumps(body).encode())
 
     def redirects(self, _: int) -> None:
         self.answer(307, b"", Location=self.server.url + "/mcp")

@@ -88,6 +88,14 @@ def test_blocks_before_an_unclosed_block_run(tmp_path: Path) -> None:
     assert "js cannot run here, only Python and bash can" in said_to_the_model(result)[0]
 
 
+def test_block_without_a_language_beside_one_that_ran_is_told(tmp_path: Path) -> None:
+    result = run(tmp_path, bash("echo a") + "\n\n```\ntouch b\n```", bash("echo c"), "Done.")
+    first, second = said_to_the_model(result)
+    assert "The bash block succeeded" in first
+    assert "in a block without a language was not run" in first
+    assert "without a language" not in second
+
+
 def test_run_ends_after_max_steps_and_the_thread_continues(tmp_path: Path) -> None:
     model = playing(bash("echo 1"), bash("echo 2"), "unused place", bash("echo 4"), "Done.")
     with looping(tmp_path, model, max_steps=2, checkpointer=InMemorySaver()) as graph:

@@ -98,11 +98,11 @@ def refused(call, *given):
     except (TypeError, ValueError) as error: return str(error)
 print(json.dumps([refused(kv.put, b'x', 1), refused(kv.put, 'x', {1: 'a', '1': 'b'}),
                   refused(kv.put, 'x', [{None: 1}]), refused(kv.put, 'x', ['\ud83d\ude00']),
-                  refused(kv.put, 'x', float('nan')),
+                  refused(kv.put, 'x', float('nan')), refused(kv.put, 'x', json.loads('[' * 600 + ']' * 600)),
                   refused(kv.get, '', 7), refused(kv.delete, '')]))
 """
     told = program(code)
-    reasons = ("a text, not bytes", "keys", "keys", "surrogate", "", "character", "character")
+    reasons = ("a text, not bytes", "keys", "keys", "surrogate", "", "nested", "character", "character")
     for each, reason in zip(told, reasons, strict=True):
         assert reason in each
     assert program("print(json.dumps(kv.keys()))") == []

@@ -147,7 +147,7 @@ async def test_host_that_breaks_off(abort: bool) -> None:
             writer.transport.abort()
 
     async with reached(handler=half) as (site, proxy):
-        refused(proxy, await proxy.ask(page(site.where)), 502, "site.test")
+        refused(proxy, await proxy.ask(page(site.where)), 502, "site.test breaks off the connection")
         reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
         writer.write(page(site.where, path="/half"))
         assert not (await to_the_end(reader)).endswith(b"0\r\n\r\n")

@@ -48,6 +48,17 @@ CONVERSATIONS = (
 )
 
 
+class Broken(FakeListChatModel):
+    """A model with an error that nobody expects."""
+
+    def _call(self, *_: Any, **__: Any) -> str:
+        raise ZeroDivisionError("sk-secret in a message")
+
+    async def _astream(self, *_: Any, **__: Any) -> Any:
+        raise ZeroDivisionError("sk-secret in a message")
+        yield
+
+
 async def model(messages: Any) -> str:
     """Play the replies that the task lists."""
     replies = json.loads(messages[1]["content"])
@@ -154,6 +165,21 @@ async def test_model_error_has_no_traceback(client: httpx.AsyncClient) -> None:
     assert answer.status_code == 500
     assert "no conversation fits the task" in answer.json()["error"]
     assert "Traceback" not in answer.text
+
+
+async def test_failed_run_names_its_new_thread(
+    client: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    failed = (await client.post("/run", json={"input": "a task the script does not know"})).json()
+    again = await client.post("/run", json={"input": "say hello", "thread_id": failed["thread_id"]})
+    assert again.status_code == 500, "the thread is there; the script has nothing for it"
+    app: Any = client._transport
+    app.app.state.runs.runtime.use(Broken(responses=[]))
+    answer = await client.post("/run", json={"input": "say hello", "agent": "code"})
+    assert answer.status_code == 500
+    assert answer.json().keys() == {"error", "thread_id"}
+    assert answer.json()["error"] == "Internal error: the server's log says more."
+    assert "sk-secret in a message" in caplog.text
 
 
 async def test_nan_argument_becomes_text(client: httpx.AsyncClient) -> None:

@@ -8,10 +8,12 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from libs.servers.inside import channel_module
 from libs.servers.inside.channel_module import ServerError, call
 
 
@@ -37,8 +39,9 @@ def answered(monkeypatch: pytest.MonkeyPatch, **answer: Any) -> Iterator[None]:
         server.join()
 
 
-def test_file_that_is_not_base64_is_a_server_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    picture = {"data": "a", "type": "image/png"}
+@pytest.mark.parametrize("data", ["a", "data:image/png;base64,YQ==", "-_=="])
+def test_file_that_is_not_base64_is_a_server_error(monkeypatch: pytest.MonkeyPatch, data: str) -> None:
+    picture = {"data": data, "type": "image/png"}
     with (
         answered(monkeypatch, content=[picture]),
         pytest.raises(ServerError, match="notes-cover: the server has sent a file that is not base64"),
@@ -49,3 +52,25 @@ def test_file_that_is_not_base64_is_a_server_error(monkeypatch: pytest.MonkeyPat
 def test_half_of_a_surrogate_pair_is_named() -> None:
     with pytest.raises(ValueError, match="half of a surrogate pair"):
         call("notes", "words", {"text": "\udcff"})
+
+
+def test_path_of_a_file_beside_structured_content_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(channel_module, "_FOLDER", str(tmp_path))
+    picture = {"data": "YQ==", "type": "image/png"}
+    with answered(monkeypatch, content=[{"text": "{}"}, picture], structured={"n": 1}):
+        assert call("notes", "cover", {}) == {"n": 1}
+    assert f"saved as {tmp_path}/notes-cover-1.png" in capsys.readouterr().err
+    assert (tmp_path / "notes-cover-1.png").read_bytes() == b"a"
+
+
+def test_file_that_cannot_be_saved_is_a_server_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    folder.write_text("")
+    monkeypatch.setattr(channel_module, "_FOLDER", str(folder))
+    with (
+        answered(monkeypatch, content=[{"data": "YQ==", "type": "image/png"}]),
+        pytest.raises(ServerError, match=r"the server has answered.*cannot be saved in"),
+    ):
+        call("notes", "cover", {})

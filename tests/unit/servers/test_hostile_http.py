@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import resource
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +30,16 @@ def called(servers: Servers, tool: str) -> str:
     return asyncio.run(servers.call("hostile", tool, {}, str))
 
 
+def test_call_is_sent_again_to_a_server_that_has_forgotten_the_session(tmp_path: Path) -> None:
+    with running(HostileServer()) as server:
+        servers = Servers([ServerConfig(name="hostile", url=f"{server.url}/mcp")], tmp_path / "packages")
+        try:
+            assert "known again" in called(servers, "forgets")
+        finally:
+            server.closing.set()
+            servers.close()
+
+
 @pytest.mark.parametrize(
     ("tool", "told"),
     [
@@ -40,6 +51,7 @@ def called(servers: Servers, tool: str) -> str:
         ("page", "Unexpected content type: text/html"),
         ("nonsense", "Failed to parse JSON"),
         ("cut", "ended during the call of cut"),
+        ("refuses", "the quota is used up"),
     ],
 )
 def test_call_ends_and_the_next_call_has_its_result(hostile: Servers, tool: str, told: str) -> None:

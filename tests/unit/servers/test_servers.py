@@ -178,6 +178,14 @@ def test_server_that_dies_in_a_call_is_started_again_by_the_next_call(notes: Ser
     assert call(notes, "add", a=2, b=2).structured_content == {"result": 4}
 
 
+def test_calls_that_end_the_server_one_after_another_leave_it_usable(notes: Servers) -> None:
+    """After each new start the lists are read, and the next call ends the server meanwhile."""
+    for _ in range(4):
+        with pytest.raises(CallFailed, match="ended during the call of die"):
+            call(notes, "die")
+    assert call(notes, "add", a=1, b=2).structured_content == {"result": 3}
+
+
 def test_server_that_died_between_calls_is_started_again(notes: Servers) -> None:
     os.kill(int(call(notes, "process").content[0].text), 9)
 

@@ -49,6 +49,13 @@ def test_flood_and_nonsense_do_not_disturb_the_call(flooding: Servers, tool: str
     assert "fine" in called(flooding, tool)
 
 
+@pytest.mark.parametrize("tool", ["half", "nested"])
+def test_answer_that_cannot_be_read_is_an_error_of_its_call(flooding: Servers, tool: str) -> None:
+    with pytest.raises(CallFailed, match="the server has answered, but the answer cannot be read"):
+        called(flooding, tool)
+    assert "fine" in called(flooding, "fine")
+
+
 def test_line_without_end_is_an_error_of_its_call(flooding: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as limits:
         limits.setattr("libs.servers.server_connection.CALL_SECONDS", 0.5)

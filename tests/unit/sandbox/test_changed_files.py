@@ -57,6 +57,16 @@ def test_failed_deletion_says_that_a_part_may_be_gone() -> None:
     assert told["detail"].startswith("not everything was deleted: rm: cannot remove '/proc/")
 
 
+def put_rm(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Path:
+    """Put another `rm` first in PATH. Return its folder."""
+    program = folder / "bin" / "rm"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    return program.parent
+
+
 @pytest.mark.parametrize(
     ("kills", "why"),
     [
@@ -67,25 +77,17 @@ def test_failed_deletion_says_that_a_part_may_be_gone() -> None:
 def test_deletion_that_was_killed_says_by_what(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kills: list[int], why: str
 ) -> None:
-    killed = tmp_path / "bin" / "rm"
-    killed.parent.mkdir()
-    killed.write_text("#!/bin/sh\nkill -9 $$\n")
-    killed.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{killed.parent}:{os.environ['PATH']}")
+    folder = put_rm(tmp_path, monkeypatch, "kill -9 $$")
     monkeypatch.setattr(file_worker, "memory_kills", lambda: kills.pop(0))
-    told = _delete(str(killed.parent), [])
+    told = _delete(str(folder), [])
     assert told == {"error": "failed", "detail": f"not everything was deleted: {why}"}
 
 
 def test_deletion_that_takes_too_long_says_that_a_part_may_be_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slow = tmp_path / "bin" / "rm"
-    slow.parent.mkdir()
-    slow.write_text("#!/bin/sh\nexec sleep 60\n")
-    slow.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
+    folder = put_rm(tmp_path, monkeypatch, "exec sleep 60")
     monkeypatch.setattr(file_worker, "_DELETE_SECONDS", 0.1)
-    told = _delete(str(slow.parent), [])
+    told = _delete(str(folder), [])
     detail = "not everything was deleted within 0.1 s: delete it again for the rest"
     assert told == {"error": "timeout", "detail": detail}

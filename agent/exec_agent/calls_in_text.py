@@ -54,8 +54,8 @@ _WHY = "no_call"
 _MOST_NUDGES = 1
 """Times in a row that the model is asked again."""
 _STOPPED = (
-    "I stopped here: I was asked again, and nothing of my last reply can be run or is an answer. The task "
-    "is not done."
+    "I stopped here: I was asked again, and my last reply holds neither a program that can run nor an "
+    "answer. The task is not done."
 )
 
 

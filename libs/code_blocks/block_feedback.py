@@ -47,8 +47,8 @@ STOPPED = (
 """Message to the model if no other message says how the code of its reply has ended."""
 
 _UNTAGGED = (
-    "What stood in a block without a language was not run. If it only shows something, leave it out. If it must run, send "
-    "only that block, with its language."
+    "A block without a language was not run. If the block only shows something, leave it out. If it must run, send only "
+    "that block, with its language."
 )
 
 PROBLEMS = {

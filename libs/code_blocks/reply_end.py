@@ -22,7 +22,7 @@ _MOST_LINES = 50
 
 
 def first_block(reply: str) -> int | None:
-    """Return the index of the end of the first runnable block, or None: also after fifty other fences."""
+    """Return the index of the end of the first runnable block. None: the first fifty fences end none."""
     for found in islice(_FENCE.finditer(reply), _MOST_LINES):
         if _has_whole_blocks(reply[: found.end()]):
             return found.end()

@@ -44,6 +44,7 @@ PROBE_SECONDS: Final = 10.0
 cancelled call, a server has the rest of CALL_SECONDS, too."""
 _CLOSE_SECONDS: Final = 10.0
 _SESSION_CODES: Final = (INVALID_REQUEST, -32001)
+"""Codes with which servers refuse a session that they do not know."""
 _MOST_STARTS: Final = 3
 """How often the lists are asked for again after the server has ended meanwhile."""
 _CHANGES: Final = (

@@ -109,7 +109,7 @@ def test_person_writes_a_rule_that_holds_after_a_restart_until_it_is_removed(pro
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize("setting", ["ask", "auto"])
+@pytest.mark.parametrize("setting", ["ask", pytest.param("auto", marks=pytest.mark.thorough)])
 def test_every_question_is_answered_with_no(program: Program, setting: str) -> None:
     program.environment["APPROVALS"] = setting
     program.script(RUN, "As you wish.")

@@ -40,12 +40,16 @@ def test_help_and_commands_without_an_agent_import_no_langchain(program: Program
     ("environment", "missing"),
     [
         ({}, {}),
-        ({"SANDBOX_CPUS": "many"}, {"settings": ".env"}),
+        pytest.param({"SANDBOX_CPUS": "many"}, {"settings": ".env"}, marks=pytest.mark.thorough),
         (
             {"MODEL": "", "SANDBOX_IMAGE": "no-such-image", "SANDBOX_RUNTIME": "no-such-runtime"},
             {"model": "OPENAI_API_KEY", "image": "code-agent setup", "runtime": "make setup RUNTIME=runsc"},
         ),
-        ({"DOCKER_HOST": "unix:///nonexistent/docker.sock"}, {"Docker Engine": "unset it"}),
+        pytest.param(
+            {"DOCKER_HOST": "unix:///nonexistent/docker.sock"},
+            {"Docker Engine": "unset it"},
+            marks=pytest.mark.thorough,
+        ),
     ],
     ids=["nothing", "settings", "model, image and runtime", "Engine"],
 )
@@ -69,7 +73,9 @@ def test_doctor_names_what_is_missing(
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("command", [("setup",), ("sandbox", "ls")], ids=" ".join)
+@pytest.mark.parametrize(
+    "command", [pytest.param(("setup",), marks=pytest.mark.thorough), ("sandbox", "ls")], ids=" ".join
+)
 def test_command_without_an_engine_says_so(program: Program, command: tuple[str, ...]) -> None:
     program.environment["DOCKER_HOST"] = "unix:///nonexistent/docker.sock"
     done = program.run(*command)

@@ -155,6 +155,7 @@ def test_stop_ends_the_command_and_the_thread_goes_on(page: Page, page_server: S
     assert [each["content"] for each in messages if each["type"] == "human"] == ["stop this", "what now"]
 
 
+@pytest.mark.thorough
 def test_question_waits_through_a_reload_and_a_restart(page: Page, page_server: Served) -> None:
     open_chat(page)
     say(page, "restart me")

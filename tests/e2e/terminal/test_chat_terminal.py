@@ -100,6 +100,7 @@ def test_ctrl_c_at_the_prompt_clears_the_line_then_ends(program: Program) -> Non
     ended(terminal, 130)
 
 
+@pytest.mark.thorough
 def test_pending_question_is_asked_again(program: Program) -> None:
     program.script(execute("touch /results/a"), "done")
     terminal = chat(program, "--thread", "t")

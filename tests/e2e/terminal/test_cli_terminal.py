@@ -45,10 +45,11 @@ def test_approved_call_runs_and_rejected_call_does_not(program: Program) -> None
     ("keys", "status"),
     [
         ("q\n", 3),
-        pytest.param("\x03", 130, marks=pytest.mark.thorough),
-        pytest.param("\x04", 3, marks=pytest.mark.thorough),
+        ("\x03", 130),
+        ("\x04", 3),
     ],
 )
+@pytest.mark.thorough
 def test_leaving_at_the_question_keeps_it_pending(program: Program, keys: str, status: int) -> None:
     program.script(execute("touch /results/a"), "done")
     terminal = program.at_terminal("run", "--thread", "t", "go")

@@ -82,6 +82,7 @@ def test_terminal_without_colours_gets_no_blocks(program: Program, term: str, no
     assert f"{reason}{program.workspace}" in " ".join(terminal.text.split())  # long lines are wrapped
 
 
+@pytest.mark.thorough
 def test_changed_picture_is_drawn_before_and_after(program: Program) -> None:
     data = program.workspace / "data"
     data.mkdir(parents=True, exist_ok=True)

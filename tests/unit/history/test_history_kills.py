@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from tests.support.workspaces.captured_threads import CapturedThreads
 KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
+from typing import Any
 from libs.persistence.thread_database import SqliteDatabase
 from libs.workspace import Catalog, Contents
 from libs.workspace.ledger import Ledger
@@ -48,6 +50,10 @@ asyncio.run(main())
 """
 
 
+def thorough(*moments: str) -> list[Any]:
+    return [pytest.param(moment, marks=pytest.mark.thorough) for moment in moments]
+
+
 def killed(folder: Path, action: str, moment: str) -> str:
     """Run a program that is killed. Return its output."""
     with python(KILLED, FOLDER=str(folder), ACTION=action, MOMENT=moment) as program:
@@ -59,7 +65,7 @@ def killed(folder: Path, action: str, moment: str) -> str:
     return out.strip()
 
 
-@pytest.mark.parametrize("moment", ["Contents.put", "Catalog.add", "Ledger.add"])
+@pytest.mark.parametrize("moment", ["Contents.put", *thorough("Catalog.add", "Ledger.add")])
 async def test_killed_capture_falls_back_to_a_whole_one(tmp_path: Path, moment: str) -> None:
     killed(tmp_path, "capture", moment)
     database = SqliteDatabase(tmp_path / "threads.sqlite")
@@ -75,7 +81,7 @@ async def test_killed_capture_falls_back_to_a_whole_one(tmp_path: Path, moment: 
     database.close()
 
 
-@pytest.mark.parametrize("moment", ["Contents.get", "Ledger.add", "Ledger.set_head"])
+@pytest.mark.parametrize("moment", ["Ledger.set_head", *thorough("Contents.get", "Ledger.add")])
 async def test_killed_return_is_finished_by_the_next(tmp_path: Path, moment: str) -> None:
     first = killed(tmp_path, "return", moment)
     database = SqliteDatabase(tmp_path / "threads.sqlite")

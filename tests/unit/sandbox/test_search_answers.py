@@ -17,6 +17,7 @@ MIB = 1 << 20
 BINARY = "[a binary file matches]"
 
 
+@pytest.mark.thorough
 def test_time_is_linear_in_the_length_of_a_text_of_several_lines(tmp_path: Path) -> None:
     def seconds(length: int) -> float:
         text = f"{'a' * length}\nb\n{'c' * length}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as given_by
 
@@ -16,6 +17,7 @@ step = given_by.one_of(given_by.lists(change, max_size=6), given_by.sampled_from
 history = given_by.lists(step, min_size=1, max_size=4)
 
 
+@pytest.mark.thorough
 def test_restore_brings_back_any_state_of_a_random_history(
     sandbox: LocalSandbox, store: WorkspaceStore
 ) -> None:

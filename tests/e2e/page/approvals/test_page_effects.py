@@ -78,6 +78,7 @@ def page_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     server.end()
 
 
+@pytest.mark.thorough
 def test_effect_is_shown_and_kept_or_undone(page: Page) -> None:
     open_chat(page)
     say(page, "clean up")

@@ -85,6 +85,7 @@ def tidied(page: Page, page_server: Served) -> Page:
     return page
 
 
+@pytest.mark.thorough
 def test_chat_and_files_go_back_and_return(tidied: Page, page_server: Served) -> None:
     page, workspace = tidied, page_server.workspace
     mine = {"mine.md": "saved by a person"}

@@ -245,7 +245,9 @@ class Sandbox(Tree, Protocol):
     async def aread_file(self, path: str) -> bytes: ...
 
     def write_file(self, path: str, content: bytes) -> None:
-        """Create or replace a file atomically, with missing folders. Raises like `read_file`.
+        """Create or replace a file atomically. Raises like `read_file`.
+
+        Missing folders are made first. They stay, empty, if the file then cannot be written.
 
         A replaced file keeps its mode. As with `mv`, other hard links and programs that have the file open
         keep the old content, and owner and attributes are those of a new file.

@@ -44,12 +44,12 @@ def test_too_large_an_answer_is_an_error_of_its_call_alone(flooding: Servers) ->
     assert "fine" in str(fine)
 
 
-@pytest.mark.parametrize("tool", ["errors", "notifications", "nonsense", "another_id"])
+@pytest.mark.parametrize("tool", ["errors", "notifications", "nonsense", "log", "another_id"])
 def test_flood_and_nonsense_do_not_disturb_the_call(flooding: Servers, tool: str) -> None:
     assert "fine" in called(flooding, tool)
 
 
-@pytest.mark.parametrize("tool", ["half", "nested"])
+@pytest.mark.parametrize("tool", ["half", "nested", "unfit"])
 def test_answer_that_cannot_be_read_is_an_error_of_its_call(flooding: Servers, tool: str) -> None:
     with pytest.raises(CallFailed, match="the server has answered, but the answer cannot be read"):
         called(flooding, tool)

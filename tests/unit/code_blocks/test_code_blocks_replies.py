@@ -210,6 +210,13 @@ def test_one_block_reads_a_reply_of_many_fences_to_its_end(tmp_path: Path) -> No
     assert outputs(run(tmp_path, reply, "Done.", one_block=True)) == ["7", "8"]
 
 
+def test_block_with_a_here_document_that_shows_another_is_not_cut_in_two(tmp_path: Path) -> None:
+    readme = bash("cat > readme <<'EOF'\nRun this:\n    cat <<EOF\n    EOF\nor\n```\nls\n```\nEOF")
+    result = run(tmp_path, readme, bash("ls"), "Done.")
+    assert "not clear where it ends" in said_to_the_model(result)[0]
+    assert outputs(result) == [""], "nothing was written"
+
+
 def test_one_block_cuts_a_reply_with_other_line_ends(tmp_path: Path) -> None:
     reply = f"{bash('echo 7')}\n{bash('echo 8')}".replace("\n", "\r\n")
     assert outputs(run(tmp_path, reply, "Done.", one_block=True)) == ["7"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import islice
 
 from libs.code_blocks.block_reader import open_here_document, read_reply
@@ -40,6 +41,7 @@ def imagined(reply: str) -> int | None:
     return None
 
 
+@lru_cache(_MOST_LINES)  # a stream asks about the same beginnings again after each line
 def _has_whole_blocks(reply: str) -> bool:
     """Return whether the beginning of a reply has blocks, the last of which does not go on.
 

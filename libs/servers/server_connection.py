@@ -173,7 +173,7 @@ class Connection:
             raise CallFailed(f"{tool} has not answered within {CALL_SECONDS:g} s") from None
         except MCPError as error:
             gone = ended is not None and ended.is_set()
-            if _has_forgotten(error):
+            if self.config.url and _has_forgotten(error):  # a program means a session of its own
                 # The server has forgotten the session: it answered before it looked at the call.
                 await self._drop(ended)
                 raise _ServerGone("the server has ended the session") from None

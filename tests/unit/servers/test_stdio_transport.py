@@ -56,6 +56,11 @@ def test_answer_that_cannot_be_read_is_an_error_of_its_call(flooding: Servers, t
     assert "fine" in called(flooding, "fine")
 
 
+def test_error_about_a_session_of_its_own_does_not_end_a_program(flooding: Servers) -> None:
+    with pytest.raises(CallFailed, match="Session not found"):
+        called(flooding, "no_session")
+
+
 def test_line_without_end_is_an_error_of_its_call(flooding: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as limits:
         limits.setattr("libs.servers.server_connection.CALL_SECONDS", 0.5)

@@ -176,7 +176,7 @@ class Connection:
             if self.config.url and _has_forgotten(error):  # a program means a session of its own
                 # The server has forgotten the session: it answered before it looked at the call.
                 await self._drop(ended)
-                raise _ServerGone("the server has ended the session") from None
+                raise _ServerGone(_why(error)) from None  # perhaps the word of a tool about other sessions
             if gone or _is_lost(error):
                 await self._drop(ended)
                 raise CallFailed(

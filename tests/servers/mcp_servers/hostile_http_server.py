@@ -13,7 +13,7 @@ __all__ = ["TOOLS", "HostileServer"]
 
 TOOLS = (
     *("fine", "endless", "endless_event", "large_error", "compressed", "redirects", "page"),
-    *("nonsense", "slow_head", "another_id", "cut", "unfit", "refuses", "forgets"),
+    *("nonsense", "slow_head", "another_id", "cut", "unfit", "refuses", "forgets", "closed"),
 )
 
 
@@ -89,6 +89,9 @@ class _Handler(QuietHandler):
 
     def refuses(self, number: int) -> None:
         self.error(200, number, -32000, "the quota is used up")
+
+    def closed(self, number: int) -> None:
+        self.error(200, number, -32600, "Session not found")
 
     def forgets(self, number: int) -> None:
         """Know no session before the second, as after a restart."""

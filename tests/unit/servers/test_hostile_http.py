@@ -52,6 +52,7 @@ def test_call_is_sent_again_to_a_server_that_has_forgotten_the_session(tmp_path:
         ("nonsense", "Failed to parse JSON"),
         ("cut", "ended during the call of cut"),
         ("refuses", "the quota is used up"),
+        ("closed", "Session not found"),
     ],
 )
 def test_call_ends_and_the_next_call_has_its_result(hostile: Servers, tool: str, told: str) -> None:

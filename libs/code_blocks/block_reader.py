@@ -204,15 +204,12 @@ class _Lines:
 
 
 def open_here_document(code: str) -> str | None:
-    """Return the word that would end the here-document in which bash code ends. None: it ends in none.
-
-    A line with blanks around the word counts as the end, too: bash goes on, but the model has meant the end.
-    """
+    """Return the word that would end the here-document in which bash code ends. None: it ends in none."""
     words: list[str] = []
     for line in code.split("\n"):
         if not words:
             words = [found[2] for found in _HERE_DOCUMENT.finditer(line)]
-        elif line.strip() == words[0]:
+        elif line.lstrip("\t") == words[0]:
             del words[0]
     return words[0] if words else None
 

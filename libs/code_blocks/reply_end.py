@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import islice
 
 from libs.code_blocks.block_reader import open_here_document, read_reply
@@ -40,13 +41,16 @@ def imagined(reply: str) -> int | None:
     return None
 
 
+@lru_cache(_MOST_LINES)  # a stream asks about the same beginnings again after each line
 def _has_whole_blocks(reply: str) -> bool:
     """Return whether the beginning of a reply has blocks, the last of which does not go on.
 
-    A block whose here-document is open goes on: a fence of the document has ended it for the reader.
+    A block whose here-document is open goes on: a fence of the document has ended it for the reader. A line
+    with blanks around the word counts as the end, too: bash goes on, but the model has meant the end.
     """
     begun = read_reply(reply)
     if not begun.blocks or begun.problem:
         return False
     last = begun.blocks[-1]
-    return last.language != "bash" or open_here_document(last.code) is None
+    word = open_here_document(last.code) if last.language == "bash" else None
+    return word is None or word in map(str.strip, last.code.split("\n"))

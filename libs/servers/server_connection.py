@@ -43,8 +43,8 @@ PROBE_SECONDS: Final = 10.0
 """Longest answer of a server that has let a call time out. A slower one is ended, and started again. After a
 cancelled call, a server has the rest of CALL_SECONDS, too."""
 _CLOSE_SECONDS: Final = 10.0
-_SESSION_CODES: Final = (INVALID_REQUEST, -32001)
-"""Codes with which servers refuse a session that they do not know."""
+_SESSION_CODES: Final = (INVALID_REQUEST, -32001, CONNECTION_CLOSED)
+"""Codes with which servers refuse a session that they do not know. Each has other meanings, too."""
 _MOST_STARTS: Final = 3
 """How often the lists are asked for again after the server has ended meanwhile."""
 _CHANGES: Final = (
@@ -150,7 +150,7 @@ class Connection:
                     try:
                         return await listing_of(client)
                     except MCPError as error:
-                        if not (_is_lost(error) or _has_forgotten(error)):
+                        if error.code not in _SESSION_CODES:
                             raise
                         await self._drop(ended)  # perhaps a call has ended the server meanwhile
                 return await listing_of(await self._client())
@@ -173,10 +173,9 @@ class Connection:
             raise CallFailed(f"{tool} has not answered within {CALL_SECONDS:g} s") from None
         except MCPError as error:
             gone = ended is not None and ended.is_set()
-            if _has_forgotten(error):
-                # The server has forgotten the session: it answered before it looked at the call.
-                await self._drop(ended)
-                raise _ServerGone("the server has ended the session") from None
+            if await _refuses_all(client, error):
+                await self._drop(ended)  # the server answered before it looked at the call
+                raise _ServerGone(_why(error)) from None
             if gone or _is_lost(error):
                 await self._drop(ended)
                 raise CallFailed(
@@ -269,12 +268,21 @@ def _is_lost(error: MCPError) -> bool:
     return error.code == CONNECTION_CLOSED and error.message.startswith(("Connection closed", "SSE stream "))
 
 
-def _has_forgotten(error: MCPError) -> bool:
-    """Return whether the server does not know the session, such as after a restart.
+async def _refuses_all(client: Client, error: MCPError) -> bool:
+    """Return whether a server answers everything with this error, because it does not know the session.
 
-    The SDK says "Session terminated". Servers with the SDKs of Python and TypeScript say "Session not found".
+    So do servers over HTTP after a restart.
     """
-    return error.code in _SESSION_CODES and error.message in ("Session terminated", "Session not found")
+    if error.code not in _SESSION_CODES or _is_lost(error):
+        return False
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            await client.list_tools()
+    except MCPError as again:
+        return (again.code, again.message) == (error.code, error.message)
+    except _ERRORS:
+        pass
+    return False
 
 
 @contextmanager

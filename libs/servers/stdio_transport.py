@@ -44,8 +44,8 @@ _ID_FIRST: Final = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\
 _ID_LAST: Final = re.compile(rb',\s*"id"\s*:\s*(\d{1,18})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
 
 _UNREADABLE: Final = (
-    "the server has answered, but the answer cannot be read: it is not JSON in UTF-8, is nested too deeply, "
-    "or holds half of a surrogate pair, such as half of an emoji"
+    "the server has answered, but the answer cannot be read: it does not follow the protocol, is not JSON in "
+    "UTF-8, is nested too deeply, or holds half of a surrogate pair, such as half of an emoji"
 )
 
 Received = SessionMessage | Exception
@@ -182,7 +182,8 @@ def _answered_call(line: bytes) -> int | None:
     except (ValueError, RecursionError):
         found = _ID_FIRST.match(line[:_EDGE]) or _ID_LAST.search(line[-_EDGE:])
         return int(found[1]) if found and b'"method"' not in line[:_EDGE] else None
-    number = said.get("id") if isinstance(said, dict) and "method" not in said else None
+    # A line of a log that a server prints may have an id, too.
+    number = said.get("id") if isinstance(said, dict) and {"result", "error"} & said.keys() else None
     return number if isinstance(number, int) else None
 
 

@@ -143,8 +143,10 @@ def _waiting(ended: Ended, answer: Mapping[str, Any]) -> str:
         f"{number}. {request.get('description') or request['name']}"
         for number, request in enumerate(requests, 1)
     )
+    effects = any("effect" in request for request in requests)
+    ran = "a call below that has run already says so" if effects else "none of it has run"
     return (
-        f"This waits for a person's approval; none of it has run. Thread: {ended.thread_id}\n\n{shown}\n\n"
+        f"This waits for a person's approval; {ran}. Thread: {ended.thread_id}\n\n{shown}\n\n"
         "A person decides, not a model: tell them what waits. They answer on this server's page or in "
         f"Studio, where the thread is listed, or with {answer['method']} {answer['path']} and the body that "
         "is under `answer` in the structured content. It has one decision for each request, in order: "

@@ -87,7 +87,8 @@ _forking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
 
 _REFUSALS = {
-    400: "There is no such turn, nothing to undo, or no snapshots are kept.",
+    400: "There is no such turn, nothing to undo, or no snapshots are kept; or `files_only` was asked while "
+    "a call that has run waits for a decision.",
     404: "There is no such thread, or it belongs to another owner.",
     409: AT_WORK,
     410: "The files of this turn are not kept any more. Nothing was changed.",

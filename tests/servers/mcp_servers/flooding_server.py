@@ -14,7 +14,7 @@ LARGE = 100 * 2**20
 LAST = sys.argv[1:] == ["last"]
 TOOLS = (
     *("fine", "large", "endless", "errors", "notifications", "requests", "nonsense", "another_id"),
-    *("half", "nested"),
+    *("half", "nested", "unfit", "log", "no_session"),
 )
 
 
@@ -59,6 +59,13 @@ def misbehave(number: int, tool: str) -> None:
         answer(number, text("half of an emoji: \ud83d"))
     elif tool == "nested":
         sys.stdout.write(f'{{"id":{number},"result":{{"content":[],"x":{"[" * 100_000}{"]" * 100_000}}}}}\n')
+    elif tool == "unfit":
+        send({"jsonrpc": "2.0", "id": number, "result": 7})
+    elif tool == "no_session":
+        error = {"code": -32600, "message": "Session not found"}
+        send({"jsonrpc": "2.0", "id": number, "error": error})
+    elif tool == "log":
+        send({"level": "info", "id": number, "msg": "a line of a log"})
     elif tool == "another_id":
         answer(number + 1_000, text("of another call"))
 

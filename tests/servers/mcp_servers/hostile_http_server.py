@@ -13,7 +13,7 @@ __all__ = ["TOOLS", "HostileServer"]
 
 TOOLS = (
     *("fine", "endless", "endless_event", "large_error", "compressed", "redirects", "page"),
-    *("nonsense", "slow_head", "another_id", "cut", "unfit", "refuses", "forgets"),
+    *("nonsense", "slow_head", "another_id", "cut", "unfit", "refuses", "closed"),
 )
 
 
@@ -25,7 +25,8 @@ class HostileServer(QuietServer):
     def __init__(self) -> None:
         super().__init__(_Handler)
         self.closing = threading.Event()
-        self.sessions = 0
+        self.refusal: tuple[int, int, str] | None = None
+        """Status, code and message for every request but the first of a new session, as after a restart."""
 
 
 class _Handler(QuietHandler):
@@ -36,10 +37,12 @@ class _Handler(QuietHandler):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if "id" not in asked:
             self.answer(202, b"")
+        elif self.server.refusal and asked["method"] != "initialize":
+            self.error(asked["id"], *self.server.refusal)
         elif asked["method"] == "tools/call":
             getattr(self, asked["params"]["name"])(asked["id"])
         elif asked["method"] == "initialize":
-            self.server.sessions += 1
+            self.server.refusal = None
             version = asked["params"]["protocolVersion"]
             information = {"name": "hostile", "version": "1"}
             self.result(
@@ -88,16 +91,12 @@ class _Handler(QuietHandler):
         )
 
     def refuses(self, number: int) -> None:
-        self.error(200, number, -32000, "the quota is used up")
+        self.error(number, 200, -32000, "the quota is used up")
 
-    def forgets(self, number: int) -> None:
-        """Know no session before the second, as after a restart."""
-        if self.server.sessions > 1:
-            self.result(number, {"content": [{"type": "text", "text": "known again"}]})
-        else:
-            self.error(404, number, -32600, "Session not found")
+    def closed(self, number: int) -> None:
+        self.error(number, 200, -32600, "Session not found")
 
-    def error(self, status: int, number: int, code: int, message: str) -> None:
+    def error(self, number: int, status: int, code: int, message: str) -> None:
         body = {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}}
         self.answer(status, json.dumps(body).encode())
 

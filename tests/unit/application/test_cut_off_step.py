@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +13,12 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from agent.run.agent_run import Run
+from libs.code_blocks import SandboxRunner
 from libs.middleware.approvals.addressed_graph import answer_by_id
 from libs.middleware.open_calls import open_calls, stopped_text
 from libs.models.scripted_model import Conversation, Reply, ScriptedChatModel, ToolUse
+from libs.sandbox.protocol import RunResult
+from tests.support.code_loops import bash, looping, playing
 
 
 @pytest.mark.parametrize("calls", [("quick", "slow", "quick"), ("slow", "quick"), ("slow",)])
@@ -63,18 +67,30 @@ async def test_results_of_ended_calls_are_kept(calls: tuple[str, ...]) -> None:
     assert (await run.result()).text == "Done."
 
 
+class Killed(InMemorySaver):
+    """Saves no step from some moment on, as if the process was killed after the step and before this."""
+
+    killed = False
+
+    async def aput(self, *given: Any) -> Any:
+        if self.killed:
+            raise RuntimeError("killed")
+        return await super().aput(*given)
+
+
+async def said_after_kill(run: Run, saver: Killed) -> list[str]:
+    """Begin a task that is killed, and another one. Return the texts of all messages."""
+    with pytest.raises(RuntimeError, match="killed"):
+        async for _ in run.begin("a task"):
+            pass
+    saver.killed = False
+    async for _ in run.begin("another task"):
+        pass
+    return [message.text for message in (await run.state()).values["messages"]]
+
+
 async def test_results_of_a_step_that_was_not_saved_are_kept() -> None:
-    """A process may be killed after the last call of a step has ended, and before the step is saved."""
-
-    class Saver(InMemorySaver):
-        killed = False
-
-        async def aput(self, *given: Any) -> Any:
-            if self.killed:
-                raise RuntimeError("killed")
-            return await super().aput(*given)
-
-    saver = Saver()
+    saver = Killed()
 
     @tool
     async def quick() -> str:
@@ -85,11 +101,20 @@ async def test_results_of_a_step_that_was_not_saved_are_kept() -> None:
     replies = (Reply(tool_calls=(ToolUse(name="quick"),)), Reply(text="Done."))
     model = ScriptedChatModel(conversations=(Conversation(replies=replies),))
     run = Run(answer_by_id(create_agent(model, [quick], checkpointer=saver)), "deep", "thread", None)
-    with pytest.raises(RuntimeError, match="killed"):
-        async for _ in run.begin("a task"):
-            pass
-    saver.killed = False
-    async for _ in run.begin("another task"):
-        pass
-    said = [message.text for message in (await run.state()).values["messages"]]
+    said = await said_after_kill(run, saver)
     assert said == ["a task", "", "its result", "another task", "Done."]
+
+
+async def test_outputs_of_blocks_of_a_step_that_was_not_saved_are_kept(tmp_path: Path) -> None:
+    saver = Killed()
+
+    class Runner(SandboxRunner):
+        async def run(self, *given: Any, **options: Any) -> RunResult:
+            saver.killed = True
+            return await super().run(*given, **options)
+
+    model = playing(bash("echo its result"), "Done.", "Done.")
+    with looping(tmp_path, model, checkpointer=saver, runner=Runner) as graph:
+        _, _, output, task, *_ = await said_after_kill(Run(graph, "code", "thread", None), saver)
+    assert output == "The bash block succeeded:\n```output\nits result\n```"
+    assert task == "another task"

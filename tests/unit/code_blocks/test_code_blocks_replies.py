@@ -15,8 +15,9 @@ from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 from langchain_core.outputs import ChatGenerationChunk
 from pydantic import PrivateAttr
 
-from libs.code_blocks import Files
+from libs.code_blocks import Files, read_reply, reply_end
 from libs.code_blocks.block_reader import MAX_REPLY
+from libs.code_blocks.reply_end import first_block
 from libs.code_blocks.words_only import CUT_OFF
 from libs.models.scripted_model import ScriptedChatModel
 from tests.support.code_loops import TASK, bash, looping, outputs, playing, run, said_to_the_model
@@ -208,6 +209,23 @@ def test_one_block_reads_a_reply_of_many_fences_to_its_end(tmp_path: Path) -> No
     """To try each fence would take minutes."""
     reply = "```\n```\n" * 1_000 + f"{bash('echo 7')}\n{bash('echo 8')}"
     assert outputs(run(tmp_path, reply, "Done.", one_block=True)) == ["7", "8"]
+
+
+def test_block_with_a_here_document_that_shows_another_is_not_cut_in_two(tmp_path: Path) -> None:
+    readme = bash("cat > readme <<'EOF'\nRun this:\n    cat <<EOF\n    EOF\nor\n```\nls\n```\nEOF")
+    result = run(tmp_path, readme, bash("ls"), "Done.")
+    assert "not clear where it ends" in said_to_the_model(result)[0]
+    assert outputs(result) == [""], "nothing was written"
+
+
+def test_each_beginning_of_a_reply_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream asks for the end after each line. To parse all beginnings again would take a minute."""
+    parsed: list[str] = []
+    monkeypatch.setattr(reply_end, "read_reply", lambda text: parsed.append(text) or read_reply(text))
+    lines = "```bash\ncat <<'EOF' > once\n" + "```\na\nb\n" * 10
+    ends = [place for place, character in enumerate(lines) if character == "\n"]
+    assert [first_block(lines[:end]) for end in ends] == [None] * len(ends)
+    assert len(parsed) == 10
 
 
 def test_one_block_cuts_a_reply_with_other_line_ends(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from mcp_types import CallToolRequestParams
 
 from agent.server.json_exchange import Refused
@@ -18,6 +19,16 @@ def test_tool_of_mcp_names_absent_paths_of_the_task() -> None:
     result = answered("deep_agent", ended)
     assert result.structured_content["absent_paths"] == ["/data/people.csv"]
     assert [part.text for part in result.content] == ["There is none.\n\n/data/people.csv is not there."]
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [({}, "; none of it has run."), ({"effect": {}}, "; a call below that has run already says so.")],
+)
+def test_tool_says_of_a_waiting_call_whether_it_has_run(more: dict[str, Any], told: str) -> None:
+    question = {"id": "i", "value": {"action_requests": [{"name": "execute", "args": {}, **more}]}}
+    [said] = answered("deep_agent", Ended("1", "interrupted", "", [], [question])).content
+    assert f"This waits for a person's approval{told}" in said.text  # type: ignore[union-attr]
 
 
 async def test_tool_of_an_ending_server_says_how_to_get_the_result() -> None:

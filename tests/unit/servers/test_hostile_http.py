@@ -30,11 +30,20 @@ def called(servers: Servers, tool: str) -> str:
     return asyncio.run(servers.call("hostile", tool, {}, str))
 
 
-def test_call_is_sent_again_to_a_server_that_has_forgotten_the_session(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "refusal",
+    [(404, -32600, "Session not found"), (400, -32000, "Bad Request: No valid session ID provided")],
+    ids=["Python's SDK", "examples of TypeScript's SDK"],
+)
+def test_call_is_sent_again_to_a_server_that_has_forgotten_the_session(
+    tmp_path: Path, refusal: tuple[int, int, str]
+) -> None:
     with running(HostileServer()) as server:
         servers = Servers([ServerConfig(name="hostile", url=f"{server.url}/mcp")], tmp_path / "packages")
         try:
-            assert "known again" in called(servers, "forgets")
+            assert "fine" in called(servers, "fine")
+            server.refusal = refusal
+            assert "fine" in called(servers, "fine")
         finally:
             server.closing.set()
             servers.close()
@@ -52,6 +61,7 @@ def test_call_is_sent_again_to_a_server_that_has_forgotten_the_session(tmp_path:
         ("nonsense", "Failed to parse JSON"),
         ("cut", "ended during the call of cut"),
         ("refuses", "the quota is used up"),
+        ("closed", "Session not found"),
     ],
 )
 def test_call_ends_and_the_next_call_has_its_result(hostile: Servers, tool: str, told: str) -> None:

@@ -44,16 +44,21 @@ def test_too_large_an_answer_is_an_error_of_its_call_alone(flooding: Servers) ->
     assert "fine" in str(fine)
 
 
-@pytest.mark.parametrize("tool", ["errors", "notifications", "nonsense", "another_id"])
+@pytest.mark.parametrize("tool", ["errors", "notifications", "nonsense", "log", "another_id"])
 def test_flood_and_nonsense_do_not_disturb_the_call(flooding: Servers, tool: str) -> None:
     assert "fine" in called(flooding, tool)
 
 
-@pytest.mark.parametrize("tool", ["half", "nested"])
+@pytest.mark.parametrize("tool", ["half", "nested", "unfit"])
 def test_answer_that_cannot_be_read_is_an_error_of_its_call(flooding: Servers, tool: str) -> None:
     with pytest.raises(CallFailed, match="the server has answered, but the answer cannot be read"):
         called(flooding, tool)
     assert "fine" in called(flooding, "fine")
+
+
+def test_error_about_a_session_of_its_own_does_not_end_a_program(flooding: Servers) -> None:
+    with pytest.raises(CallFailed, match="Session not found"):
+        called(flooding, "no_session")
 
 
 def test_line_without_end_is_an_error_of_its_call(flooding: Servers, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,11 @@ def files(
         if (told := complaint(error)) is None:
             raise
         end(told[0], status=told[1])
-    kept = {path: each.size for path, each in sorted(manifest.entries.items()) if each.kind == "file"}
+    kept = {
+        path: each.size
+        for path, each in sorted(manifest.entries.items())
+        if each.kind == "file" and not manifest.unread(path)
+    }
     if as_json:
         say_json({"files": kept, "left_out": left, "folder": str(to) if to else None})
         return

@@ -79,9 +79,10 @@ def kept_file(manifest: Manifest, path: str, content: Content) -> KeptFile | Non
         Refused: 409 or 422, it was no file; 410, the content was not kept; 413, the file is too large.
     """
     entry = manifest.entries.get(path)
+    # What an earlier snapshot knew of a folder that could not be read is no content of this snapshot.
+    if why := manifest.unread(path) if entry else manifest.reason(path):
+        raise Refused(410, f"{path} was not kept in this snapshot: {why}.")
     if entry is None:
-        if why := manifest.reason(path):
-            raise Refused(410, f"{path} was not kept in this snapshot: {why}.")
         return None
     if entry.kind == "dir":
         raise Refused(409, "It was a folder, and a file is needed.")

@@ -143,9 +143,10 @@ async def _files(chat: Chat, folder: str) -> None:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(changed / 1e9))
         chat.view.say(f"{size:>12,}  {when}  {in_one_line(path)}", whole=True)
     if len(paths) > _FILES:
-        chat.view.say(f"and {len(paths) - _FILES:,} more")
+        chat.view.say(f"and {'at least ' if found.cut_at else ''}{len(paths) - _FILES:,} more")
     if not paths:
-        chat.view.say(f"There is no file in {begin or 'data, scripts or results'}.")
+        among = f", among the first {len(found):,} of the workspace" if found.cut_at else ""
+        chat.view.say(f"There is no file in {begin or 'data, scripts or results'}{among}.")
 
 
 async def _skills(chat: Chat, _: str) -> None:

@@ -17,6 +17,7 @@ from agent.terminal import NoSuchGrant, grant_lines, grants_of
 from agent.terminal.terminal_plots import show_plot
 from agent.threads import held
 from libs.middleware.unfinished import is_unfinished
+from libs.sandbox import in_one_line
 
 __all__ = ["COMMANDS"]
 
@@ -140,11 +141,12 @@ async def _files(chat: Chat, folder: str) -> None:
     for path in paths[:_FILES]:
         changed, size, _ = found[path]
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(changed / 1e9))
-        chat.view.say(f"{size:>12,}  {when}  {path}", whole=True)
+        chat.view.say(f"{size:>12,}  {when}  {in_one_line(path)}", whole=True)
     if len(paths) > _FILES:
-        chat.view.say(f"and {len(paths) - _FILES:,} more")
+        chat.view.say(f"and {'at least ' if found.cut_at else ''}{len(paths) - _FILES:,} more")
     if not paths:
-        chat.view.say(f"There is no file in {begin or 'data, scripts or results'}.")
+        among = f", among the first {len(found):,} of the workspace" if found.cut_at else ""
+        chat.view.say(f"There is no file in {begin or 'data, scripts or results'}{among}.")
 
 
 async def _skills(chat: Chat, _: str) -> None:

@@ -37,6 +37,7 @@ def files(
     """
     from agent.run import WrongPoint, complaint
     from agent.threads import NotEmpty
+    from libs.sandbox import in_one_line
 
     try:
         manifest, left = asyncio.run(_files(thread, at, to))
@@ -46,14 +47,18 @@ def files(
         if (told := complaint(error)) is None:
             raise
         end(told[0], status=told[1])
-    kept = {path: each.size for path, each in sorted(manifest.entries.items()) if each.kind == "file"}
+    kept = {
+        path: each.size
+        for path, each in sorted(manifest.entries.items())
+        if each.kind == "file" and not manifest.unread(path)
+    }
     if as_json:
         say_json({"files": kept, "left_out": left, "folder": str(to) if to else None})
         return
     if to is None:
-        table(("file", "bytes"), [(path, str(size)) for path, size in kept.items()])
+        table(("file", "bytes"), [(in_one_line(path), str(size)) for path, size in kept.items()])
     for path, why in left.items():
-        say(f"Not {'copied' if to else 'kept'}: {path}: {why}", err=True)
+        say(f"Not {'copied' if to else 'kept'}: {in_one_line(path)}: {why}", err=True)
     if to:
         say(f"{len(kept.keys() - left.keys())} files are in {to}")
 

@@ -72,6 +72,7 @@ async def _rewind(
 ) -> None:
     from agent.run import open_runtime
     from agent.threads import held
+    from libs.sandbox import in_one_line
 
     async with open_runtime(asks_model=False) as runtime:
         points = await runtime.points(thread)
@@ -98,7 +99,7 @@ async def _rewind(
             moved = await move(dry_run=dry_run)
             if expected is not None:
                 for path in moved.restored.kept.keys() - expected:  # changed since the person was asked
-                    say(f"{path}  was kept: {moved.restored.kept[path]}")
+                    say(f"{in_one_line(path)}  was kept: {moved.restored.kept[path]}")
     if as_json:
         say_json(_as_json(moved, dry_run=dry_run))
     elif dry_run:

@@ -34,6 +34,7 @@ def list_snapshots(as_json: AsJson = False) -> None:
     Besides, list the paths that the newest snapshots leave out, such as a file over SNAPSHOT_FILE_MAX.
     Threads that have the same files share the contents, so the sizes of the threads add up to more.
     """
+    from libs.sandbox import in_one_line
     from libs.workspace.ledger import made_at
     from libs.workspace.prune import thread_uses
 
@@ -60,7 +61,7 @@ def list_snapshots(as_json: AsJson = False) -> None:
         ("thread", "turns kept", "newest", "size"),
         [(row["thread"], str(row["turns"]), row["newest"], _shown(row["bytes"])) for row in rows],
     )
-    missing = {f"{path}: {why}": None for row in rows for path, why in row["not_kept"].items()}
+    missing = {f"{in_one_line(path)}: {why}": None for row in rows for path, why in row["not_kept"].items()}
     for line in islice(missing, _MOST_NOT_KEPT):
         say(f"Not kept: {line}")
     if len(missing) > _MOST_NOT_KEPT:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
+from libs.sandbox import in_one_line
+
 if TYPE_CHECKING:
     from libs.workspace.history import Moved
 
@@ -52,7 +54,7 @@ _WHEN = {
 
 
 def _besides(moved: Moved) -> str:
-    kept = [f"{path} ({why})" for path, why in islice(moved.restored.kept.items(), _MOST_NAMED)]
+    kept = [f"{in_one_line(path)} ({why})" for path, why in islice(moved.restored.kept.items(), _MOST_NAMED)]
     more = len(moved.restored.kept) - len(kept)
     except_ = f", except: {'; '.join(kept)}{f', and {more} more' if more else ''}" if kept else ""
     instead = f" Note: {moved.instead}." if moved.instead else ""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from libs.sandbox import in_one_line
+
 if TYPE_CHECKING:
     from libs.workspace.history import Unkept
 
@@ -31,7 +33,7 @@ def unkept_note(unkept: Unkept) -> str:
             "after the latest step whose files were kept."
         )
     if unkept.skipped:
-        named = [f"{path} ({why})" for path, why in islice(unkept.skipped.items(), _MOST_NAMED)]
+        named = [f"{in_one_line(path)} ({why})" for path, why in islice(unkept.skipped.items(), _MOST_NAMED)]
         more = len(unkept.skipped) - len(named)
         said.append(
             "These paths are not kept outside of the sandbox, and are lost when it ends: "

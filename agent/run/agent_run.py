@@ -86,7 +86,7 @@ class Run:
         self._absent = absent
         self._before: Listing | None = None
         """The files at the begin. None: the run has not begun."""
-        self._now: Listing = {}
+        self._now = Listing()
         self._said: dict[str, str] = {}
         """Message id -> text."""
         self._executions: list[Execution] = []
@@ -150,7 +150,7 @@ class Run:
 
     def ended(self, status: str, text: str) -> Result:
         """Return a result with the executions and files so far."""
-        files = [self._redact(path) for path in made_since(self._before or {}, self._now)]
+        files = [self._redact(path) for path in made_since(self._before or Listing(), self._now)]
         return Result(self.thread_id, status, self._redact(text), self._executions, files)
 
     async def _stream(self, given: Any, *, settled: bool = False) -> AsyncGenerator[Event, None]:

@@ -156,7 +156,9 @@ class Runtime:
         if folder := self._folder_of(thread_id, name):
             return await asyncio.to_thread(listing, folder)
         files = await self.travelling_files()
-        return await asyncio.to_thread(captured_listing, await files.latest(thread_id)) if files else {}
+        return (
+            await asyncio.to_thread(captured_listing, await files.latest(thread_id)) if files else Listing()
+        )
 
     async def travelling_files(self) -> ThreadFiles | None:
         """Return the captured files of the threads; None if their workspaces are on this machine."""

@@ -4,7 +4,7 @@
 
 The output is a list of `{"name", "files": {path: text}, "unread": [why]}`, sorted by name. No link is
 followed, and only plain files are opened. Limits: 20 folders; in each 50 files and 256 KB of text. `unread`
-names other files. `__pycache__` is left out.
+names other files, and folders that cannot be read. `__pycache__` is left out.
 
 Standard library only, because the source is sent to the sandbox.
 """
@@ -30,10 +30,14 @@ def proposal(folder: Path) -> dict[str, Any]:
     files: dict[str, str] = {}
     unread: list[str] = []
     room = MOST_BYTES
-    for path in paths(folder):
+    closed: list[OSError] = []
+    for path in paths(folder, closed):
         shown = plain(str(path.relative_to(folder)))
-        if len(files) == MOST_FILES or len(unread) == MOST_UNREAD:
+        if len(files) == MOST_FILES:
             unread.append(f"{shown} is one of more than {MOST_FILES} files")
+            break
+        if len(unread) == MOST_UNREAD:
+            unread.append(f"{shown} and what follows was not looked at")
             break
         try:
             content = read(path, room)
@@ -52,6 +56,9 @@ def proposal(folder: Path) -> dict[str, Any]:
                 room -= len(content)
             except UnicodeDecodeError:
                 unread.append(f"{shown} is not text")
+    for why in closed[:MOST_UNREAD]:
+        shown = plain(str(Path(why.filename).relative_to(folder)))
+        unread.append(f"the folder {shown} cannot be read ({why.strerror})")
     return {"name": plain(folder.name), "files": files, "unread": unread}
 
 
@@ -60,10 +67,11 @@ def plain(name: str) -> str:
     return name.encode("utf-8", "replace").decode()
 
 
-def paths(folder: Path) -> Iterator[Path]:
-    """Yield the files and links below a folder, sorted by name."""
-    for place, folders, names in os.walk(folder):
-        links = [name for name in folders if Path(place, name).is_symlink()]
+def paths(folder: Path, closed: list[OSError]) -> Iterator[Path]:
+    """Yield the files and links below a folder, sorted by name. Add an error for each unreadable folder."""
+    for place, folders, names in os.walk(folder, onerror=closed.append):
+        # `Path.is_symlink` raises an error for a path that is too long.
+        links = [name for name in folders if os.path.islink(f"{place}/{name}")]  # noqa: PTH114
         folders[:] = sorted(set(folders) - {"__pycache__", *links})
         yield from (Path(place, name) for name in sorted(names + links))
 

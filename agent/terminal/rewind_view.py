@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from agent.run import Point
+from libs.sandbox import in_one_line
 from libs.workspace.history import Moved
 
 __all__ = ["moved_lines", "point_rows"]
@@ -34,11 +35,11 @@ def moved_lines(moved: Moved, verb: str) -> Iterator[str]:
         "deleted": difference.deleted,
     }
     for what, paths in parts.items():
-        yield from (f"{path}  {verb} {what}" for path in paths)
+        yield from (f"{in_one_line(path)}  {verb} {what}" for path in paths)
     for path in moved.restored.unlisted:
-        yield f"{path}  cannot be read now: what {verb} changed in it is not listed"
+        yield f"{in_one_line(path)}  cannot be read now: what {verb} changed in it is not listed"
     for path, why in moved.restored.kept.items():
-        yield f"{path}  {verb} kept: {why}"
+        yield f"{in_one_line(path)}  {verb} kept: {why}"
     if not difference and not moved.restored.kept:
         yield "No file differs."
 
@@ -49,8 +50,8 @@ def _files(point: Point) -> str:
     if point.changed is None:
         return "(not kept)"
     parts = zip("+~-", point.changed.difference.parts, strict=True)
-    marked = [f"{mark}{path}" for mark, paths in parts for path in paths]
-    left_out = [f"{path} ({why})" for path, why in point.changed.not_kept.items()]
+    marked = [f"{mark}{in_one_line(path)}" for mark, paths in parts for path in paths]
+    left_out = [f"{in_one_line(path)} ({why})" for path, why in point.changed.not_kept.items()]
     shown = [_cut(marked, " ")] if marked else []
     return "; ".join([*shown, f"not kept: {_cut(left_out, ', ')}"] if left_out else shown)
 

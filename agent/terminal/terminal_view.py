@@ -32,7 +32,7 @@ from agent.terminal.effect_lines import described
 from agent.terminal.harmless_text import harmless
 from agent.terminal.word_wrap import WordWrap
 from libs.code_blocks import without_thoughts
-from libs.sandbox import program
+from libs.sandbox import in_one_line, program
 
 __all__ = ["APPROVALS_OFF", "EventView", "HumanView"]
 
@@ -112,7 +112,7 @@ class EventView:
                         f"    {each['kind']} {each['sample']} in line {each['line']} of the output", "yellow"
                     )
             case FileMade(path=path):
-                self._line(f"+ {path}{'  (plot)' if is_plot(path) else ''}", "magenta")
+                self._line(f"+ {in_one_line(path)}{'  (plot)' if is_plot(path) else ''}", "magenta")
             case Approval(question=question):
                 for index in range(len(question["action_requests"])):
                     self.show_request(question, index)
@@ -163,7 +163,7 @@ class EventView:
             self.say(result.text, _ENDINGS[result.status])
         self.console.print()
         for path in result.files:
-            self._line(f"{'Plot' if is_plot(path) else 'File'}: {path}", "magenta")
+            self._line(f"{'Plot' if is_plot(path) else 'File'}: {in_one_line(path)}", "magenta")
         self._say_absent(result.absent_paths)
 
     def say_absent(self, paths: Sequence[str]) -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Final
 
 from libs.workspace import Entry, Manifest, SnapshotsUnavailable, inside
 
 __all__ = ["NotEmpty", "copy_files"]
+
+_NAMES: Final = frozenset({errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL})
+"""Errors of a name that this machine cannot have. In a sandbox a path may be longer than PATH_MAX."""
 
 
 class NotEmpty(ValueError):
@@ -38,17 +43,21 @@ async def copy_files(
     left = dict(manifest.skipped)
     for path, entry in manifest.entries.items():
         place = folder / inside(path)
-        if entry.kind == "link":
-            left[path] = f"a link to {entry.target}"
-        elif entry.kind == "dir":
-            await asyncio.to_thread(place.mkdir, parents=True, exist_ok=True)
-        elif entry.sha256 is not None:
-            try:
-                content = await read(path)
-            except SnapshotsUnavailable as error:
-                left[path] = str(error)
-            else:
-                await asyncio.to_thread(_write, place, entry, content)
+        if manifest.unread(path):
+            continue  # the folder that could not be read stands for it
+        try:
+            if entry.kind == "link":
+                left[path] = f"a link to {entry.target}"
+            elif entry.kind == "dir":
+                await asyncio.to_thread(place.mkdir, parents=True, exist_ok=True)
+            elif entry.sha256 is not None:
+                await asyncio.to_thread(_write, place, entry, await read(path))
+        except SnapshotsUnavailable as error:
+            left[path] = str(error)
+        except OSError as error:
+            if error.errno not in _NAMES:
+                raise
+            left[path] = f"this machine cannot have a file of this name: {error.strerror}"
     return left
 
 

@@ -26,7 +26,13 @@ from libs.sandbox.process_owner import owner_gone
 from libs.sandbox.protocol import Execution, FileFailed, OnOutput, RunResult, Sandbox
 from libs.sandbox.skill_mounts import LEARNED_MOUNT, OWN_MOUNT, command_places, is_trusted
 from libs.sandbox.tree_protocol import Tree
-from libs.sandbox.workspace import FOLDERS, refuse_as_workspace, refuse_unwritable, thread_folder
+from libs.sandbox.workspace import (
+    FOLDERS,
+    in_one_line,
+    refuse_as_workspace,
+    refuse_unwritable,
+    thread_folder,
+)
 
 __all__ = [
     "FOLDERS",
@@ -53,6 +59,7 @@ __all__ = [
     "command_places",
     "declared_uses",
     "guest_tree",
+    "in_one_line",
     "is_trusted",
     "owner_gone",
     "program",

@@ -280,9 +280,10 @@ class Sandbox(Tree, Protocol):
 
         A pattern has at most 10,000 characters; its braces stand for at most 1,000 patterns with 100,000. An
         absolute pattern names files below the searched path, or is refused. So is a pattern with `!` first,
-        or with `/` last and no `**` before it: none excludes files or finds folders. Only folders before the
-        first wildcard may be links, or, in `grep`, have the name `.git` or `.output`. `grep` finds lines of a
-        page; its text has at most 100,000 characters and 100 lines.
+        or with `/` last and no `**` before it: none excludes files or finds folders. So is one with `\\*`,
+        `{1..3}` or `[[:digit:]]`, which other tools understand. Only folders before the first wildcard may be
+        links, or, in `grep`, have the name `.git` or `.output`. `grep` finds lines of a page; its text has at
+        most 100,000 characters and 100 lines.
 
         Args:
             key: as for `run`, for an operation that changes something.

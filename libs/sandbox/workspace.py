@@ -18,6 +18,7 @@ __all__ = [
     "Folders",
     "folder_at",
     "how_to_mend",
+    "in_one_line",
     "mounts_below",
     "owner_of",
     "prepare_workspace",
@@ -29,6 +30,15 @@ __all__ = [
 
 FOLDERS = ("data", "scripts", "results")
 """Folders of a workspace. In the sandbox each is also reachable as `/data`, `/scripts`, `/results`."""
+
+
+def in_one_line(path: str) -> str:
+    """Return a path for a line of text.
+
+    Line ends, control characters and bytes that are not UTF-8 are written out, in quotation marks.
+    """
+    return path if path.isprintable() else repr(path)
+
 
 _SANDBOX_ID = 1000
 """Uid and gid of the sandbox's user in a workspace of root. A sandbox is never root."""

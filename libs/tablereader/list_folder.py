@@ -160,16 +160,22 @@ def named(path: Path | str) -> str:
 
 def describe(path: Path, tables: dict[str, Raw]) -> str | None:
     """Return the lines on a file, or None if the path is not a regular file."""
+    head = plain(named(path), MAX_PATH_CHARS)
     try:
         state = path.lstat()
-        if not stat.S_ISREG(state.st_mode):
-            return None
+    except FileNotFoundError:  # removed meanwhile
+        return None
+    except OSError:  # such as in a folder that may be read and not entered
+        return f"{head}: cannot be read"
+    if not stat.S_ISREG(state.st_mode):
+        return None
+    try:
         said = content(path, state.st_size, tables)
     except ImportError:
         said = []
     except Exception:  # noqa: BLE001 - a broken file can cause any error
         said = ["cannot be read"]
-    head = f"{plain(named(path), MAX_PATH_CHARS)} ({state.st_size:,} bytes)"
+    head += f" ({state.st_size:,} bytes)"
     shown = "\n".join([f"{head}: {said[0]}", *said[1:]] if said else [head])
     return shown if len(shown) <= MAX_FILE_CHARS else shown[:MAX_FILE_CHARS] + "…"
 

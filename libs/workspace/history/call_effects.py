@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any, Final, Self
 
-from libs.sandbox import RunResult
+from libs.sandbox import RunResult, in_one_line
 from libs.workspace import Difference, Entry
 
 __all__ = ["AskFirst", "Effect", "IsFree", "Undone", "named"]
@@ -89,7 +89,8 @@ class Undone:
 def named(paths: Mapping[str, str]) -> str:
     """Return some paths with their reasons, for a sentence."""
     more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
-    return ", ".join(f"{path} ({why})" for path, why in islice(paths.items(), _MOST_NAMED)) + more
+    shown = [f"{in_one_line(path)} ({why})" for path, why in islice(paths.items(), _MOST_NAMED)]
+    return ", ".join(shown) + more
 
 
 def _difference(parts: Any) -> Difference:

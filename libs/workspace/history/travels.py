@@ -9,7 +9,7 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from libs.persistence import CheckpointerUnavailable
-from libs.sandbox import FileFailed, RecordUnavailable, SandboxError
+from libs.sandbox import FileFailed, RecordUnavailable, SandboxError, in_one_line
 from libs.sandbox.host import ChannelSandbox, ChannelTree, on_core
 from libs.workspace import SnapshotsUnavailable, WorkspaceStore
 from libs.workspace.ledger import ClaimLost, Ledger, thread_workspace
@@ -88,7 +88,9 @@ class Travels:
         kept = await self._store.amanifest(capture)
         missing = {path: why for path, why in restored.kept.items() if kept.reason(path) is None}
         for path, why in missing.items():
-            raise FileFailed("failed", f"{path} and {len(missing) - 1} more were not restored: {why}")
+            raise FileFailed(
+                "failed", f"{in_one_line(path)} and {len(missing) - 1} more were not restored: {why}"
+            )
 
     async def held(self, thread: str) -> tuple[ChannelTree, int]:
         """Return the workspace of a thread's sandbox, and the generation of its claim. Starts the sandbox."""

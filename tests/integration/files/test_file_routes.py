@@ -75,6 +75,14 @@ class TestListing:
         }
         assert next(iter(found)) == "to-folder"
 
+    def test_entries_of_a_folder_that_cannot_be_entered_are_listed(self, get: Any, workspace: Path) -> None:
+        (workspace / "no-entry").mkdir()
+        (workspace / "no-entry" / "file").write_text("x")
+        (workspace / "no-entry").chmod(0o444)
+        found = entries(get("list", path="/workspace/no-entry"))
+        (workspace / "no-entry").chmod(0o755)
+        assert {name: (each["kind"], each["bytes"]) for name, each in found.items()} == {"file": ("other", 0)}
+
     @pytest.mark.parametrize("count", [3_000, pytest.param(100_000, marks=pytest.mark.thorough)])
     def test_large_folder_is_bounded(self, get: Any, workspace: Path, count: int) -> None:
         folder = workspace / f"many-{count}"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from libs.tablereader.list_folder import describe
 from libs.tablereader.listed_columns import column
 
 LIBS = Path(__file__).parents[3] / "libs"
@@ -27,6 +28,12 @@ def columns(folder: Path, name: str, text: str) -> list[str]:
     (folder / name).write_text(text)
     first, *lines = listing(folder).split("\n")
     return [first.partition(": ")[2], *lines]
+
+
+def test_file_whose_state_is_unknown_does_not_end_the_listing(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert describe(tmp_path / "removed", {}) is None
+    assert describe(tmp_path / "file" / "closed", {}) == f"{tmp_path}/file/closed: cannot be read"
 
 
 def test_table_is_described(tmp_path: Path) -> None:

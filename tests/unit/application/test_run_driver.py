@@ -32,7 +32,7 @@ async def _step(state: MessagesState) -> None:
 
 
 async def _no_files() -> Listing:
-    return {}
+    return Listing()
 
 
 @pytest.fixture

@@ -77,6 +77,29 @@ class TestPacking:
             "? has a name that is not text",
         )
 
+    def test_folder_that_cannot_be_read_is_named(self, tmp_path: Path) -> None:
+        (tmp_path / "greet").mkdir()
+        (tmp_path / "greet" / "fine").touch()
+        here = os.open(tmp_path / "greet", os.O_RDONLY)
+        for _ in range(20):  # the path is longer than PATH_MAX
+            os.mkdir("d" * 250, dir_fd=here)
+            below = os.open("d" * 250, os.O_RDONLY, dir_fd=here)
+            os.close(here)
+            here = below
+        os.close(here)
+        [greet] = packed(tmp_path)
+        assert greet.files == {"fine": ""}
+        [why] = greet.unread
+        assert why.startswith("the folder dddd")
+        assert why.endswith("cannot be read (File name too long)")
+
+    def test_reason_is_true_where_many_files_are_unreadable(self, tmp_path: Path) -> None:
+        (tmp_path / "greet").mkdir()
+        for number in range(12):
+            (tmp_path / "greet" / f"{number:02}").symlink_to("nowhere")
+        [greet] = packed(tmp_path)
+        assert greet.unread[-1] == "10 and what follows was not looked at"
+
     def test_number_and_size_of_proposals_are_limited(self, tmp_path: Path) -> None:
         for name in ("large", "many", *(f"p{number}" for number in range(30))):
             (tmp_path / name).mkdir()

@@ -30,7 +30,7 @@ def _ask(state: _State) -> None:
 
 
 async def _no_files() -> Listing:
-    return {}
+    return Listing()
 
 
 async def test_absent_path_below_data_is_named_before_the_question() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from agent.prompts import back_note, unkept_note
 from agent.run import Point
 from agent.terminal import moved_lines, point_rows
 from libs.workspace import Difference, Restored
-from libs.workspace.history import Moved, TurnChange
+from libs.workspace.history import Moved, TurnChange, Unkept
 
 
 def row(change: TurnChange | None) -> str:
@@ -29,3 +30,18 @@ def test_folder_whose_content_cannot_be_listed_is_named() -> None:
         "/data/closed  would be changed back",
         "/data/closed  cannot be read now: what would be changed in it is not listed",
     ]
+
+
+def test_name_with_a_line_end_or_other_bytes_stays_in_its_line() -> None:
+    forged, raw = "/workspace/a\n/workspace/b  would be deleted", "/workspace/\udcff\x1b[2J"
+    told = Restored(Difference(deleted=(forged,)), {raw: "a FIFO"}, ())
+    moved = Moved(told, "", None)
+    assert list(moved_lines(moved, "would be")) == [
+        r"'/workspace/a\n/workspace/b  would be deleted'  would be deleted",
+        r"'/workspace/\udcff\x1b[2J'  would be kept: a FIFO",
+    ]
+    noted = TurnChange(Difference(deleted=(forged,)), {raw: "a FIFO"})
+    for text in (row(noted), back_note(moved), unkept_note(Unkept(skipped={raw: "a FIFO"})), moved.copy_note):
+        assert text is not None
+        assert r"'/workspace/\udcff\x1b[2J' (a FIFO)" in text
+        assert "\n" not in text

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from agent.server.json_exchange import Refused
+from agent.server.routes.files.kept_files import kept_file
 from agent.threads import NotEmpty, copy_files
 from libs.workspace import ContentMissing, Entry, Manifest
 
@@ -47,6 +49,32 @@ def test_files_are_copied_with_mode_and_time_and_the_rest_is_named(tmp_path: Pat
     }
     assert {stat.st_mtime_ns for stat in made.values()} == {TIME}
     assert (copy / "scripts" / "empty").is_dir()
+
+
+def test_what_an_earlier_snapshot_knew_of_a_closed_folder_is_not_copied(tmp_path: Path) -> None:
+    entries = {
+        "/results/closed": Entry("dir", 0, 0, 0, None, None),
+        "/results/closed/old": file(),
+        "/results/run": file(),
+    }
+    manifest = Manifest(entries, {"/results/closed": "permission denied"})
+    assert asyncio.run(copy_files(manifest, read, tmp_path / "copy")) == dict(manifest.skipped)
+    made = [str(each.relative_to(tmp_path)) for each in tmp_path.rglob("*") if each.is_file()]
+    assert made == ["copy/results/run"]
+    with pytest.raises(Refused, match="not kept in this snapshot: permission denied") as refused:
+        kept_file(manifest, "/results/closed/old", lambda _, path: read(path))
+    assert refused.value.status == 410
+
+
+def test_path_that_this_machine_cannot_have_is_named_and_the_rest_is_copied(tmp_path: Path) -> None:
+    deep = "/workspace" + f"/{'d' * 250}" * 20
+    manifest = Manifest(
+        {deep: Entry("dir", 0o755, 0, 0, None, None), f"{deep}/a": file(), "/results/run": file()}
+    )
+    left = asyncio.run(copy_files(manifest, read, tmp_path / "copy"))
+    reason = "this machine cannot have a file of this name: File name too long"
+    assert left == {deep: reason, f"{deep}/a": reason}
+    assert (tmp_path / "copy/results/run").read_bytes() == b"text"
 
 
 @pytest.mark.parametrize("there", ["file", "full"])

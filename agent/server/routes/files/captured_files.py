@@ -16,7 +16,7 @@ from typing import Any, Final
 from agent.secrets import KNOWN
 from agent.server.json_exchange import Refused
 from agent.server.routes.files.held_bytes import ROOM
-from agent.server.routes.files.kept_files import Content, KeptFile, beginning, kept_file
+from agent.server.routes.files.kept_files import Content, KeptFile, beginning, kept_file, not_kept
 from agent.server.routes.files.preview_program import MOST_LISTED
 from agent.server.routes.files.workspace_files import Found, Listing, Table, WorkspaceFiles, absolute, refused
 from agent.server.routes.turn_requests import refusing
@@ -123,6 +123,8 @@ class CapturedFiles:
         own = self._manifest.entries.get(_key(place))
         if place != _HOME and (own is None or own.kind != "dir"):
             raise refused("ENOTDIR" if own else "ENOENT")
+        if why := self._manifest.reason(_key(place)):
+            raise not_kept(place, why)
         # Every sandbox has these folders.
         below: dict[str, Entry | None] = dict.fromkeys(FOLDERS) if place == _HOME else {}
         start = f"{_key(place)}/"

@@ -19,7 +19,7 @@ from libs.sandbox import FileFailed
 from libs.sandbox.host import redacted_content
 from libs.workspace import Manifest, inside, shown
 
-__all__ = ["Content", "KeptFile", "beginning", "find_kept", "kept_file"]
+__all__ = ["Content", "KeptFile", "beginning", "find_kept", "kept_file", "not_kept"]
 
 Content = Callable[[Manifest, str], Awaitable[bytes]]
 """Reads a file of a snapshot. Raises ContentMissing if the content is not kept any more."""
@@ -79,9 +79,10 @@ def kept_file(manifest: Manifest, path: str, content: Content) -> KeptFile | Non
         Refused: 409 or 422, it was no file; 410, the content was not kept; 413, the file is too large.
     """
     entry = manifest.entries.get(path)
+    # What an earlier snapshot knew of a folder that could not be read is no content of this snapshot.
+    if why := manifest.unread(path) if entry else manifest.reason(path):
+        raise not_kept(path, why)
     if entry is None:
-        if why := manifest.reason(path):
-            raise Refused(410, f"{path} was not kept in this snapshot: {why}.")
         return None
     if entry.kind == "dir":
         raise Refused(409, "It was a folder, and a file is needed.")
@@ -92,6 +93,11 @@ def kept_file(manifest: Manifest, path: str, content: Content) -> KeptFile | Non
     if entry.size > MOST_DOWNLOADED:
         raise Refused(413, f"It had {entry.size:,} bytes; {MOST_DOWNLOADED:,} are sent at most.")
     return KeptFile(path, entry.size, manifest, content)
+
+
+def not_kept(path: str, why: str) -> Refused:
+    """Return the refusal for what a snapshot does not hold."""
+    return Refused(410, f"{path} was not kept in this snapshot: {why}.")
 
 
 def beginning(content: bytes) -> tuple[bytes, bool]:

@@ -96,7 +96,10 @@ def kind_of(mode: int) -> str:
 
 def entry_of(found: os.DirEntry[str]) -> dict[str, Any]:
     """Describe an entry; a link with its own size and time, and the kind of its target."""
-    state = found.stat(follow_symlinks=False)
+    try:
+        state = found.stat(follow_symlinks=False)
+    except PermissionError:  # the folder may be read, and not entered
+        state = os.stat_result(10 * [0])
     kind, leads_to = kind_of(state.st_mode), None
     if kind == "link":
         with contextlib.suppress(OSError):

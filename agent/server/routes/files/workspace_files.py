@@ -98,7 +98,7 @@ _SAYS: Mapping[str, tuple[int, str]] = {
 class _Entry(BaseModel, extra="forbid"):
     name: str
     kind: Literal["file", "folder", "link", "other"] = Field(
-        description="other: a FIFO, a socket, a device, or a name that is not UTF-8."
+        description="other: a FIFO, a socket, a device, a name that is not UTF-8, or what cannot be read."
     )
     bytes: int
     modified: float = Field(description="Seconds since 1970.")

@@ -24,9 +24,9 @@ class TooLong(ValueError):
 def replaced(content: bytes, old: bytes, new: bytes, *, everywhere: bool, most: int) -> tuple[int, bytes]:
     r"""Replace `old` by `new`. Return the number of occurrences and the result.
 
-    If there are several and not all are to be replaced, nothing is. Line ends outside the occurrences, and
-    of the lines that `old` and `new` begin or end with alike, stay as they are. A line of `new` gets the line
-    end of the line that it replaces. A further line gets the line end beside it.
+    If there are several and not all are to be replaced, nothing is, also if they overlap. Line ends outside
+    the occurrences, and of the lines that `old` and `new` begin or end with alike, stay as they are. A line
+    of `new` gets the line end of the line that it replaces. A further line gets the line end beside it.
 
     If `old` holds `\r` and occurs exactly, it is replaced exactly. If it does not occur exactly, its line
     ends stand for any. If only `new` holds `\r`, it is written exactly.
@@ -45,7 +45,7 @@ def replaced(content: bytes, old: bytes, new: bytes, *, everywhere: bool, most: 
         given = new if b"\r" in new else new.replace(b"\n", ends)
         return _simple(content, old.replace(b"\n", ends), given, everywhere, most)
     shown = _shown(content)
-    count = shown.count(old)
+    count = _count(shown, old, everywhere)
     if not count or (count > 1 and not everywhere):
         return count, content
     before = _alike(old, new)
@@ -72,12 +72,19 @@ def replaced(content: bytes, old: bytes, new: bytes, *, everywhere: bool, most: 
 
 
 def _simple(content: bytes, old: bytes, new: bytes, everywhere: bool, most: int) -> tuple[int, bytes]:
-    count = content.count(old)
+    count = _count(content, old, everywhere)
     if not count or (count > 1 and not everywhere):
         return count, content
     if len(content) + count * (len(new) - len(old)) > most:
         raise TooLong
     return count, content.replace(old, new)
+
+
+def _count(content: bytes, old: bytes, everywhere: bool) -> int:
+    """Return the number of occurrences; if not all are to be replaced, also of a second that overlaps."""
+    count = content.count(old)
+    overlaps = count == 1 and not everywhere and content.find(old, content.find(old) + 1) >= 0
+    return 2 if overlaps else count
 
 
 def _shown(content: bytes) -> bytes:

@@ -22,6 +22,12 @@ _MOST_PATTERN: Final = 10_000
 _MOST_EXPANDED: Final = 100_000
 """Characters of all patterns that a pattern with braces stands for."""
 _WILDCARDS: Final = frozenset("*?[")
+_UNKNOWN: Final = {
+    r"\\[*?\[\]{}]": "a backslash does not take the meaning of a wildcard: write [*], or '?'",
+    r"\{-?\w+\.\.-?\w+(\.\.-?\d+)?\}": "braces hold no range: write {1,2,3} or [1-3]. For a '{', write '?'",
+    r"\[[!^]?\[:\w+:\]": "brackets hold no class: write [0-9] or [A-Za-z]",
+}
+"""Parts that other tools understand, and what to write. As names, they would find nothing in silence."""
 _Name = Callable[[str], object]
 """Matches one name of a path."""
 
@@ -47,8 +53,8 @@ def compile_pattern(pattern: str, root: str = "/") -> dict[str, Search]:
 
     Raises:
         PatternError: the pattern is empty or too long, contains `..` or a NUL character, begins with `!`,
-            ends with `/` and no `**` before it, names only files outside the search root, or its braces
-            expand to too much.
+            ends with `/` and no `**` before it, has a part of _UNKNOWN, names only files outside the search
+            root, or its braces expand to too much.
     """
     if len(pattern) > _MOST_PATTERN:
         raise PatternError(
@@ -60,6 +66,9 @@ def compile_pattern(pattern: str, root: str = "/") -> dict[str, Search]:
     if pattern.startswith("!"):
         # In other tools this excludes files. Taken as a name, the pattern would find nothing in silence.
         raise PatternError("a pattern cannot exclude files: use a command. In a name, write '?' for the '!'")
+    for unknown, instead in _UNKNOWN.items():
+        if re.search(unknown, pattern, re.ASCII):
+            raise PatternError(instead)
     found: dict[str, list[tuple[Callable[[list[str]], object], int | None]]] = {}
     for item in _expand(pattern):
         start, below = _below(item, root.rstrip("/"))

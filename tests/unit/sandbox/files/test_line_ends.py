@@ -43,6 +43,12 @@ def test_line_ends_of_the_file_are_kept(
     assert replaced(before, old, new, everywhere=True, most=MOST) == (count, after)
 
 
+@pytest.mark.parametrize("content", [b"[0, 0, 0]", b"[0, 0, 0]\r\n", b"[0, 0, 0]\r\n\n"])
+def test_text_that_overlaps_itself_occurs_twice(content: bytes) -> None:
+    assert replaced(content, b"0, 0", b"1, 2", everywhere=False, most=MOST) == (2, content)
+    assert replaced(content, b"0, 0", b"1, 2", everywhere=True, most=MOST)[0] == 1
+
+
 TEXT = st.lists(st.sampled_from([b"a", b"b", b"\n"]), max_size=6).map(b"".join)
 CONTENT = st.lists(st.sampled_from([b"a", b"b", b"\r\n", b"\n", b"\r"]), max_size=20).map(b"".join)
 

@@ -49,6 +49,15 @@ def write(path: Path, content: bytes, *, replace: bool) -> None:
         write_all(file, content)
 
 
+def test_link_to_a_missing_file_made_meanwhile_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with new_file(str(path), replace=True) as file:
+        os.write(file, b"new")
+        path.symlink_to("missing")
+    assert path.read_bytes() == b"new"
+    assert not path.is_symlink()
+
+
 def held(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 

@@ -200,7 +200,7 @@ def new_file(path: str, *, replace: bool) -> Iterator[int]:
             # edit.
             with contextlib.suppress(FileNotFoundError, PermissionError):
                 held.enter_context(locked(target, time.monotonic() + LOCK_SECONDS))
-            if os.path.lexists(target):
+            if os.path.exists(target):  # not a link to a missing file, which is replaced
                 refuse_unwritable(target)  # its mode may have changed meanwhile
 
 

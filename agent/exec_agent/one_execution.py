@@ -90,7 +90,8 @@ def _answer(outcome: Mapping[str, Any]) -> str:
     parts: list[str] = []
     if isinstance(result, dict) and isinstance(result.get("answer"), str):
         parts += filter(None, [result["answer"].strip()])
-        result = {key: value for key, value in result.items() if key not in ("answer", "ok")}
+        hidden = {"answer", "ok"} if result.get("ok") is True else {"answer"}  # `ok` may be a figure
+        result = {key: value for key, value in result.items() if key not in hidden}
     if isinstance(result, str):
         parts += [result] if result.strip() else []
     elif result is not None and result != {}:

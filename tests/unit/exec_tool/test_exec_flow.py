@@ -169,6 +169,7 @@ class TestRepairs:
             (ExecResult(stdout='3\n{"answer": ""}', result={"answer": " "}), '3\n{"answer": ""}'),
             (ExecResult(stdout='""\n', result=""), '""'),
             (ExecResult(result={"answer": "", "rows": 1}), '```json\n{\n  "rows": 1\n}\n```'),
+            (ExecResult(result={"answer": "Done.", "ok": 1}), 'Done.\n\n```json\n{\n  "ok": 1\n}\n```'),
             (
                 ExecResult(result={"answer": "Done."}, files={"results/a.png": b"12"}),
                 "Done.\n\nFiles: results/a.png (2 bytes)",

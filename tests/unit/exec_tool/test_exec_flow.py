@@ -5,6 +5,7 @@ The runner is scripted. Real programs run in tests/integration.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -187,6 +188,13 @@ class TestRepairs:
     ) -> None:
         result = await Agent(database, playing(program()), given)()
         assert result["messages"][-1].text == answer
+
+    async def test_answer_counts_all_that_was_left_out(self, database: SqliteDatabase) -> None:
+        given = ExecResult(stdout=" " * 4_000 + "x" * 100_000)
+        result = await Agent(database, playing(program()), given)()
+        answer = result["messages"][-1].text
+        counts = re.findall(r"\[… ([0-9,]+) characters left out", answer)
+        assert sum(int(each.replace(",", "")) for each in counts) == 100_000
 
 
 class TestApprovals:

@@ -90,7 +90,8 @@ def _answer(outcome: Mapping[str, Any]) -> str:
     parts: list[str] = []
     if isinstance(result, dict) and isinstance(result.get("answer"), str):
         parts += filter(None, [result["answer"].strip()])
-        result = {key: value for key, value in result.items() if key not in ("answer", "ok")}
+        hidden = {"answer", "ok"} if result.get("ok") is True else {"answer"}  # `ok` may be a figure
+        result = {key: value for key, value in result.items() if key not in hidden}
     if isinstance(result, str):
         parts += [result] if result.strip() else []
     elif result is not None and result != {}:
@@ -110,10 +111,12 @@ def _answer(outcome: Mapping[str, Any]) -> str:
 
 def _printed(outcome: Mapping[str, Any]) -> str:
     """Return the output of a program that has no other answer."""
-    if printed := outcome["stdout"].strip():
-        return shortened(printed, _SHOWN)
-    if errors := outcome["stderr"].strip():
-        return f"The program succeeded and printed only to standard error:\n\n{shortened(errors, _SHOWN)}"
+    # Shortened before it is stripped: a line about what was cut earlier is looked for in the middle.
+    if outcome["stdout"].strip():
+        return shortened(outcome["stdout"], _SHOWN).strip()
+    if outcome["stderr"].strip():
+        errors = shortened(outcome["stderr"], _SHOWN).strip()
+        return f"The program succeeded and printed only to standard error:\n\n{errors}"
     return "The program succeeded and printed nothing."
 
 

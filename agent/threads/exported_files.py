@@ -66,7 +66,8 @@ class ExportedFiles:
         if not missing:
             return ""
         path, why = next(iter(missing.items()))
-        return f"{len(missing)} of the files were not written to the user's folder: {path[:80]!a} ({why})."
+        first = f"{path[:80]!a}{'…' if len(path) > 80 else ''} ({why})"
+        return f"{len(missing)} of the files were not written to the user's folder: {first}."
 
     def _write(self, folder: Path, files: Mapping[str, bytes]) -> dict[str, str]:
         """Return the paths that cannot be written, each with the reason."""

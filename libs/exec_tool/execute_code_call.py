@@ -25,6 +25,7 @@ from pydantic import (
     model_validator,
 )
 
+from libs.exec_tool.execution_outcome import named
 from libs.exec_tool.last_json import DEEPEST, too_deep
 from libs.sandbox.host import encoded
 
@@ -85,7 +86,7 @@ def check_path(path: str) -> str:
     """
     if not path or len(path) > MAX_PATH:
         raise ValueError(f"a path has 1 to {MAX_PATH} characters")
-    shown = ascii(path[:80])
+    shown = named(path)
     if path.startswith("/"):
         raise ValueError(f"the path {shown} is absolute: give one relative to the working directory")
     names = [name for name in path.split("/") if name not in ("", ".")]
@@ -146,12 +147,12 @@ def _files(value: Mapping[str, Any]) -> Mapping[str, Any]:
             try:
                 encoded(given)
             except ValueError as error:
-                raise ValueError(f"the file {name[:80]!a}: {error}") from None
+                raise ValueError(f"the file {named(name)}: {error}") from None
     found = {check_path(path): content for path, content in value.items()}
     if len(found) < len(value):
         raise ValueError("two of the paths name the same file")
     if inner := in_another(found):
-        raise ValueError(f"{inner[0][:80]!a} lies in a folder that has the name of another of the files")
+        raise ValueError(f"{named(inner[0])} lies in a folder that has the name of another of the files")
     size = sum(map(len, map(_content, found.values())))
     if size > MAX_FILE_BYTES:
         raise ValueError(f"the files have {size:,} bytes: at most {MAX_FILE_BYTES:,} are taken at once")
@@ -288,7 +289,7 @@ def explained(error: ValidationError) -> str:
 
 
 def _wrong_file(where: tuple[str | int, ...], reason: str) -> str:
-    name = f"{str(where[1])[:80]!a}"
+    name = named(str(where[1]))
     if where[-1] == "[key]":
         return f"files: the path {name} is not text."
     return f"The content of the file {name} {reason or f'must be {_CONTENT}: send JSON as text'}."

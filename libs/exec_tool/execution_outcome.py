@@ -12,7 +12,10 @@ from libs.persistence import DEFAULT_MODE, FileContent, mode_of
 from libs.sandbox import RunResult
 from libs.sandbox.host import failed_result, shortened
 
-__all__ = ["ErrorClass", "ExecError", "ExecResult", "Metrics"]
+__all__ = ["ErrorClass", "ExecError", "ExecResult", "Metrics", "named"]
+
+_MOST_NAMED = 120
+"""Characters of a path in a note."""
 
 ErrorClass = Literal[
     "input",
@@ -183,3 +186,10 @@ class ExecResult:
     def failed(cls, kind: ErrorClass, message: str, hint: str, metrics: Metrics | None = None) -> ExecResult:
         """Return a result that has only an error."""
         return cls(error=ExecError(kind, message, hint), metrics=metrics or Metrics())
+
+
+def named(path: str) -> str:
+    """Return a path in quotes for a note or an error, in ASCII. `…` stands for the middle of a long path."""
+    shown = ascii(path)
+    half = _MOST_NAMED // 2
+    return shown if len(shown) <= _MOST_NAMED else f"{shown[:half]}…{shown[-half:]}"

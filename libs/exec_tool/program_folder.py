@@ -16,6 +16,7 @@ from importlib.resources import files as package_files
 from typing import Any
 
 from libs.exec_tool.execute_code_call import MAX_PATH, Language, check_path, in_another
+from libs.exec_tool.execution_outcome import named
 from libs.persistence import FileContent, mode_of
 from libs.redaction import Redact
 from libs.sandbox import FOLDERS, FileFailed, Sandbox, SandboxError
@@ -293,7 +294,7 @@ class _Look:
 
     def leave(self, path: str, why: str) -> None:
         """Name what is not returned."""
-        self._left_out.append(f"{ascii(path)[1:-1][:120]} ({why})")
+        self._left_out.append(f"{named(path)[1:-1]} ({why})")
 
 
 def _not_opened(why: str) -> str:

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from libs.exec_tool import execution_spans as spans
 from libs.exec_tool.execute_code_call import Binary, Call, explained, in_another
-from libs.exec_tool.execution_outcome import ExecResult, Metrics
+from libs.exec_tool.execution_outcome import ExecResult, Metrics, named
 from libs.exec_tool.execution_record import ExecutionRecord, ThreadFiles, written
 from libs.exec_tool.package_sets import Dependencies, NotInstalled
 from libs.exec_tool.program_visit import Visit
@@ -251,7 +251,7 @@ class CodeRunner:
                 result, files={path: data for path, data in result.files.items() if path not in closed}
             ).noted(
                 f"{len(closed)} of the program's files were not returned, because nothing is kept there: "
-                f"{closed[0][:80]!a}."
+                f"{named(closed[0])}."
             )
         changed = written(call, result)
         if self._files and (changed or result.removed):
@@ -289,7 +289,7 @@ class CodeRunner:
                 before |= await asyncio.to_thread(lambda: call.contents)
                 if inner := in_another(before):
                     why = (
-                        f"files: {inner[0][:80]!a} lies in a folder that has the name of another file; one "
+                        f"files: {named(inner[0])} lies in a folder that has the name of another file; one "
                         "of the two is the thread's."
                     )
                     return ExecResult.failed("input", why, _RENAME, metrics)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from libs.exec_tool import execution_spans as spans
 from libs.exec_tool import program_folder as folder
 from libs.exec_tool.execute_code_call import Call
-from libs.exec_tool.execution_outcome import ExecError, ExecResult, Metrics
+from libs.exec_tool.execution_outcome import ExecError, ExecResult, Metrics, named
 from libs.exec_tool.failure_cause import COUNT, DISK, ROUTES, Counted, counted, why_failed
 from libs.exec_tool.last_json import last_json
 from libs.exec_tool.program_start import BASH_SYNTAX, COMMAND_NOT_FOUND, RECORD, Raised, raised, start_command
@@ -218,6 +218,6 @@ def _left_out(names: tuple[str, ...], stale: tuple[str, ...]) -> str:
     shown = ", ".join(names[:3])
     told = f"{len(names)} of the program's files were not returned: {shown}."
     if stale:
-        kept = ", ".join(ascii(path[:80]) for path in stale[:3])
+        kept = ", ".join(map(named, stale[:3]))
         told += f" Earlier content of {len(stale)} of the thread's files stays: {kept}."
     return told

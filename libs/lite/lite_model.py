@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from libs.lite.lite_protocol import InvalidOutput
+from libs.lite.lite_protocol import InvalidOutput, read_reply
 from libs.lite.sandbox_path import LiteError
 
 __all__ = ["OPENAI", "LiteModel", "ModelFailed"]
@@ -18,8 +18,6 @@ OPENAI = "https://api.openai.com/v1"
 _MAX_REASON = 300
 _MOST_TOKENS = 600
 """Tokens of a reply."""
-_ENDS = ("}", "`", "~")
-"""Last characters of a whole reply. Some models add white space until the limit."""
 _DISPENSABLE: Mapping[str, str | None] = {"temperature": None, "max_tokens": "max_completion_tokens"}
 """Options that some models refuse, each with its other name or None."""
 
@@ -81,7 +79,7 @@ class LiteModel:
             content, cut = choice["message"]["content"], choice.get("finish_reason") == "length"
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             raise ModelFailed("Model error: the server's answer is not a chat completion") from None
-        if cut and not str(content).rstrip().endswith(_ENDS):
+        if cut and not _is_whole(content):
             raise InvalidOutput(f"the reply was cut off at {_MOST_TOKENS} tokens")
         if not isinstance(content, str):
             raise InvalidOutput
@@ -100,6 +98,15 @@ class LiteModel:
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
             # The message of a library may contain the address with a password, so only the type is shown.
             raise ModelFailed(f"Model error: the request failed ({type(error).__name__})") from None
+
+
+def _is_whole(content: object) -> bool:
+    """Return whether a reply at the limit is whole. Some models add white space until the limit."""
+    try:
+        read_reply(str(content), lenient_fences=True)
+    except InvalidOutput:
+        return False
+    return True
 
 
 def _error(response: httpx.Response) -> Mapping[str, Any]:

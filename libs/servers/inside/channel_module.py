@@ -40,7 +40,8 @@ def call(server: str, tool: str, arguments: dict[str, Any]) -> Any:
     Raises:
         ServerError: the tool reports an error, the server fails, this code may not call the tool, or a file
             cannot be saved.
-        TypeError, ValueError: an argument is not JSON, or holds half of a surrogate pair.
+        TypeError, ValueError: an argument is not JSON, or holds half of a surrogate pair or a dict whose keys
+            are no texts.
     """
     try:
         json.dumps(arguments, ensure_ascii=False).encode()
@@ -48,6 +49,10 @@ def call(server: str, tool: str, arguments: dict[str, Any]) -> Any:
         raise ValueError(
             f"{server}.{tool}: an argument holds half of a surrogate pair, which is not text"
         ) from None
+    if not _has_text_keys(arguments):
+        raise ValueError(
+            f"{server}.{tool}: the keys of objects in an argument must be texts: JSON would change other keys"
+        )
     asked = json.dumps({"server": server, "tool": tool, "arguments": arguments}, allow_nan=False).encode()
     status, answer = _send(asked)
     if status != 200:
@@ -62,6 +67,19 @@ def call(server: str, tool: str, arguments: dict[str, Any]) -> Any:
                 sys.stderr.write(f"{server}.{tool}: the server has also sent a file, saved as {value}\n")
         return given["structured"]
     return parts[0] if len(parts) == 1 else parts or None
+
+
+def _has_text_keys(value: Any) -> bool:
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            if not all(isinstance(key, str) for key in each):
+                return False
+            waiting += each.values()
+        elif isinstance(each, (list, tuple)):
+            waiting += each
+    return True
 
 
 class _Connection:

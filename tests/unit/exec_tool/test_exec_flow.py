@@ -5,6 +5,7 @@ The runner is scripted. Real programs run in tests/integration.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -169,6 +170,7 @@ class TestRepairs:
             (ExecResult(stdout='3\n{"answer": ""}', result={"answer": " "}), '3\n{"answer": ""}'),
             (ExecResult(stdout='""\n', result=""), '""'),
             (ExecResult(result={"answer": "", "rows": 1}), '```json\n{\n  "rows": 1\n}\n```'),
+            (ExecResult(result={"answer": "Done.", "ok": 1}), 'Done.\n\n```json\n{\n  "ok": 1\n}\n```'),
             (
                 ExecResult(result={"answer": "Done."}, files={"results/a.png": b"12"}),
                 "Done.\n\nFiles: results/a.png (2 bytes)",
@@ -186,6 +188,13 @@ class TestRepairs:
     ) -> None:
         result = await Agent(database, playing(program()), given)()
         assert result["messages"][-1].text == answer
+
+    async def test_answer_counts_all_that_was_left_out(self, database: SqliteDatabase) -> None:
+        given = ExecResult(stdout=" " * 4_000 + "x" * 100_000)
+        result = await Agent(database, playing(program()), given)()
+        answer = result["messages"][-1].text
+        counts = re.findall(r"\[… ([0-9,]+) characters left out", answer)
+        assert sum(int(each.replace(",", "")) for each in counts) == 100_000
 
 
 class TestApprovals:

@@ -119,7 +119,7 @@ def test_only_regular_files_with_valid_names_come_back(root: Path, collect: Call
     special = "a link, FIFO or device"
     assert left_out(found) == {
         "bad\\udcff": "a name that cannot be kept",
-        deep[:120]: "its path has over 500 characters",
+        f"{deep[:59]}…{deep[-55:]}/far": "its path has over 500 characters",
         "link": special,
         "pipe": special,
         "socket": special,

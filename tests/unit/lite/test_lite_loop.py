@@ -106,6 +106,10 @@ async def test_secrets_are_redacted(tmp_path: Path) -> None:
             '{"type": "tool", "name": "write_file", "args": {"filePath": "a", "content": "It was',
             "was cut off",
         ),
+        (
+            '{"type": "tool", "name": "write_file", "args": {"filePath": "a", "content": "f() {}',
+            "was cut off",
+        ),
         ("", "was cut off"),
         (None, "was cut off"),
         (json.dumps(final("x")) + " " * 500, None),

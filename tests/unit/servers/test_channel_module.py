@@ -49,6 +49,12 @@ def test_file_that_is_not_base64_is_a_server_error(monkeypatch: pytest.MonkeyPat
         call("notes", "cover", {})
 
 
+@pytest.mark.parametrize("argument", [{1: "a"}, [{"b": {None: 1}}], ({True: 1},)])
+def test_key_that_json_would_change_is_refused(argument: Any) -> None:
+    with pytest.raises(ValueError, match="must be texts"):
+        call("notes", "search", {"query": argument})
+
+
 def test_half_of_a_surrogate_pair_is_named() -> None:
     with pytest.raises(ValueError, match="half of a surrogate pair"):
         call("notes", "words", {"text": "\udcff"})

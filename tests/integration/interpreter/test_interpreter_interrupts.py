@@ -212,3 +212,10 @@ class TestCancelled:
             await asyncio.sleep(0)
             gone.cancel()
             assert (await waits).output == "1\n"
+
+
+def test_signal_mask_of_an_earlier_block_keeps_no_interrupt_from_a_block(block: Session) -> None:
+    block("import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [2])")
+    assert block("signal.raise_signal(2)").exit_code == 130
+    block("signal.pthread_sigmask(signal.SIG_BLOCK, [2])\nsignal.raise_signal(2)")
+    assert block("signal.pthread_sigmask(signal.SIG_UNBLOCK, [2])").exit_code == 0

@@ -15,6 +15,7 @@ from libs.sandbox import SandboxBusy
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from tests.support.sandboxes import DOCKER, ON_BOTH, Session
+from tests.support.sandboxes import NEW_INTERPRETER as NOTE
 
 LOST = "its variables are lost"
 
@@ -212,6 +213,20 @@ class TestCancelled:
             await asyncio.sleep(0)
             gone.cancel()
             assert (await waits).output == "1\n"
+
+    async def test_note_of_a_block_cancelled_after_its_time_out_is_shown_by_the_next_block(
+        self, tmp_path: Path
+    ) -> None:
+        code = "import time\ntry: time.sleep(60)\nfinally: time.sleep(0.15)"
+        with LocalSandbox(tmp_path) as sandbox:
+            await sandbox.arun_python("import os; os._exit(3)", session="s")
+            task = asyncio.create_task(sandbox.arun_python(code, session="s", timeout=0.5))
+            await asyncio.sleep(0.55)
+            task.cancel()
+            await asyncio.wait([task])
+            after = await sandbox.arun_python("1", session="s")
+            assert after.output == f"{NOTE}1\n" or not task.cancelled()  # too late on a busy machine
+            assert (await sandbox.arun_python("1", session="s")).output == "1\n"
 
 
 def test_signal_mask_of_an_earlier_block_keeps_no_interrupt_from_a_block(block: Session) -> None:

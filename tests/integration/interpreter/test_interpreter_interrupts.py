@@ -234,3 +234,10 @@ def test_signal_mask_of_an_earlier_block_keeps_no_interrupt_from_a_block(block: 
     assert block("signal.raise_signal(2)").exit_code == 130
     block("signal.pthread_sigmask(signal.SIG_BLOCK, [2])\nsignal.raise_signal(2)")
     assert block("signal.pthread_sigmask(signal.SIG_UNBLOCK, [2])").exit_code == 0
+
+
+def test_child_that_a_signal_handler_forks_between_two_blocks_takes_no_block(block: Session) -> None:
+    start = "import os, signal\nsignal.signal(signal.SIGUSR1, lambda *_: os.fork())\nos.getpid()"
+    pid = block(start).output.strip()
+    block.sandbox.run(f"kill -USR1 {pid}; sleep 0.3")
+    assert [block("os.getpid()", 5).output.strip() for _ in range(4)] == [pid] * 4

@@ -11,7 +11,7 @@ import contextlib
 import os
 import struct
 import sys
-from os import _exit, dup, dup2, fstat, getpid, kill, set_blocking
+from os import _exit, close, dup, dup2, fstat, getpid, kill, set_blocking
 from signal import SIGRTMAX
 from typing import Any, Final
 
@@ -52,6 +52,8 @@ def _serve(reader: int, writer: int) -> None:
     saved = [dup(0), dup(1), dup(2)]
     pipes = {number: fstat(number).st_ino for number in (reader, writer, *saved)}
     own = getpid()
+    # A signal handler of a block may fork while this process waits. The child must not read the next block.
+    os.register_at_fork(after_in_child=lambda: (attempt(close, reader), attempt(close, writer)))
     session = Session(saved[2])
     while header := session.read(reader, _HEADER.size):
         folders, length, mark = _HEADER.unpack(header)

@@ -39,6 +39,7 @@ from libs.sandbox.host.thread_work import OUTSIDE, ThreadPrograms, Turns
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.protocol import FileFailed, OnOutput, RunResult
 from libs.sandbox.wire.frames import Fd
+from libs.sandbox.wire.messages import FRESH
 from libs.sandbox.workspace import FOLDERS
 
 __all__ = ["ChannelSandbox"]
@@ -92,6 +93,8 @@ class ChannelSandbox(SandboxLife):
         )
         self._programs = ThreadPrograms()
         self._notes = NewSandboxNotes()
+        self._untold: set[str] = set()
+        """Sessions whose note about a new interpreter nobody has read: the block with it was cancelled."""
         self.protected = ["/workspace", "/skills", "/tmp/home", *(f"/{folder}" for folder in FOLDERS)]  # noqa: S108
         """Paths inside that are never deleted, nor their parent folders."""
 
@@ -164,7 +167,9 @@ class ChannelSandbox(SandboxLife):
             noted = self._programs.block_begins(session, self._thread()) or noted
 
         def result(call: Call, answer: Answer) -> RunResult:
-            return block_result(self.limits, call, answer, seconds)
+            done = block_result(self.limits, call, answer, seconds)
+            note = session in self._untold and not call.data[Fd.OUT].startswith(FRESH)
+            return replace(done, output=FRESH.decode() + done.output) if note else done
 
         async def work() -> RunResult:
             return await self._run(
@@ -182,8 +187,13 @@ class ChannelSandbox(SandboxLife):
                 self._programs.block_begins(session, self._thread())
             elif not _begun(calls):
                 self._programs.forget(session, noted)
+            elif calls[-1].data[Fd.OUT].startswith(FRESH):
+                # The worker repeats the note only if the cancellation came before a time-out and the end.
+                self._untold.add(session)
             raise
-        if not calls:  # a recorded result
+        if calls:
+            self._untold.discard(session)
+        else:  # a recorded result
             self._programs.block_begins(session, self._thread())
         return done
 

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import struct
 
-__all__ = ["BlockRequest", "OutputReport", "RunReport", "RunRequest"]
+__all__ = ["FRESH", "BlockRequest", "OutputReport", "RunReport", "RunRequest"]
+
+FRESH = b"[a new interpreter runs this block: variables and imports of earlier blocks are lost]\n"
+"""Begins the output of a block if variables of earlier blocks are lost."""
 
 _REQUEST = struct.Struct("!I???H")
 _BLOCK = struct.Struct("!I??H")

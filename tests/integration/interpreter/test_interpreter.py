@@ -105,6 +105,25 @@ class TestOutput:
         assert block("print('é')").output == "é\n"
         assert "UnicodeEncodeError" in block("print(chr(0xd800))").output
 
+    @pytest.mark.parametrize(
+        "change",
+        [
+            "contextlib.redirect_stdout(io.StringIO()).__enter__()",
+            "setattr(sys, 'stdout', None)",
+            "sys.stdout.close()",
+            "os.close(1)",
+            "os.dup2(os.open('/dev/null', os.O_WRONLY), 1)",
+        ],
+    )
+    def test_thread_that_takes_the_output_between_two_blocks_hides_nothing(
+        self, block: Session, change: str
+    ) -> None:
+        block(f"import contextlib, io, os, sys, threading\nlate = threading.Timer(0.2, lambda: {change})")
+        block("late.start()")
+        time.sleep(1)
+        result = block("print('shown')\nlate.is_alive()")
+        assert (result.exit_code, result.output) == (0, "shown\nFalse\n")
+
     @pytest.mark.parametrize("number", [1, 2])
     def test_output_is_whole_after_a_program_made_it_non_blocking(self, block: Session, number: int) -> None:
         change = f"import os\nos.set_blocking({number}, False)\n"

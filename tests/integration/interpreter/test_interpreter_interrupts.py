@@ -15,6 +15,7 @@ from libs.sandbox import SandboxBusy
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from tests.support.sandboxes import DOCKER, ON_BOTH, Session
+from tests.support.sandboxes import NEW_INTERPRETER as NOTE
 
 LOST = "its variables are lost"
 
@@ -212,3 +213,31 @@ class TestCancelled:
             await asyncio.sleep(0)
             gone.cancel()
             assert (await waits).output == "1\n"
+
+    async def test_note_of_a_block_cancelled_after_its_time_out_is_shown_by_the_next_block(
+        self, tmp_path: Path
+    ) -> None:
+        code = "import time\ntry: time.sleep(60)\nfinally: time.sleep(0.15)"
+        with LocalSandbox(tmp_path) as sandbox:
+            await sandbox.arun_python("import os; os._exit(3)", session="s")
+            task = asyncio.create_task(sandbox.arun_python(code, session="s", timeout=0.5))
+            await asyncio.sleep(0.55)
+            task.cancel()
+            await asyncio.wait([task])
+            after = await sandbox.arun_python("1", session="s")
+            assert after.output == f"{NOTE}1\n" or not task.cancelled()  # too late on a busy machine
+            assert (await sandbox.arun_python("1", session="s")).output == "1\n"
+
+
+def test_signal_mask_of_an_earlier_block_keeps_no_interrupt_from_a_block(block: Session) -> None:
+    block("import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [2])")
+    assert block("signal.raise_signal(2)").exit_code == 130
+    block("signal.pthread_sigmask(signal.SIG_BLOCK, [2])\nsignal.raise_signal(2)")
+    assert block("signal.pthread_sigmask(signal.SIG_UNBLOCK, [2])").exit_code == 0
+
+
+def test_child_that_a_signal_handler_forks_between_two_blocks_takes_no_block(block: Session) -> None:
+    start = "import os, signal\nsignal.signal(signal.SIGUSR1, lambda *_: os.fork())\nos.getpid()"
+    pid = block(start).output.strip()
+    block.sandbox.run(f"kill -USR1 {pid}; sleep 0.3")
+    assert [block("os.getpid()", 5).output.strip() for _ in range(4)] == [pid] * 4

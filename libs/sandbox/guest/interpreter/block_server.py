@@ -11,7 +11,7 @@ import contextlib
 import os
 import struct
 import sys
-from os import _exit, dup, dup2, fstat, getpid, kill, set_blocking
+from os import _exit, close, dup, dup2, fstat, getpid, kill, set_blocking
 from signal import SIGRTMAX
 from typing import Any, Final
 
@@ -52,11 +52,14 @@ def _serve(reader: int, writer: int) -> None:
     saved = [dup(0), dup(1), dup(2)]
     pipes = {number: fstat(number).st_ino for number in (reader, writer, *saved)}
     own = getpid()
+    # A signal handler of a block may fork while this process waits. The child must not read the next block.
+    os.register_at_fork(after_in_child=lambda: (attempt(close, reader), attempt(close, writer)))
     session = Session(saved[2])
     while header := session.read(reader, _HEADER.size):
         folders, length, mark = _HEADER.unpack(header)
         attempt(_look_for_commands, session.read(reader, folders).decode("utf-8", "surrogateescape"))
         source = session.read(reader, length).decode("utf-8", "replace")
+        _restore_all(saved)  # a thread of an earlier block may have closed or replaced them meanwhile
         status = session.run(source)
         session.flush()
         if getpid() != own:
@@ -66,8 +69,7 @@ def _serve(reader: int, writer: int) -> None:
             attempt(kill, own, _TAKEN)
             _exit(FAILED)
         attempt(set_blocking, reader, True)
-        for number, name in enumerate(("stdin", "stdout", "stderr")):
-            attempt(_restore, saved[number], number, name)
+        _restore_all(saved)
         session.flush()  # what a block has printed after it closed a descriptor
         write(writer, mark + bytes([status]))
 
@@ -85,6 +87,11 @@ def _taken(pipes: dict[int, int]) -> bool:
         return any(fstat(number).st_ino != inode for number, inode in pipes.items())
     except OSError:
         return True
+
+
+def _restore_all(saved: list[int]) -> None:
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        attempt(_restore, saved[number], number, name)
 
 
 def _restore(saved: int, number: int, name: str) -> None:

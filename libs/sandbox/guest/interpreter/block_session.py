@@ -50,6 +50,8 @@ _set_trace: Final = sys.settrace
 _set_handler: Final = _signal.signal
 _SIGINT: Final = _signal.SIGINT
 _interrupt: Final = _signal.default_int_handler
+_set_mask: Final = _signal.pthread_sigmask
+_UNBLOCK: Final = _signal.SIG_UNBLOCK
 
 Result = TypeVar("Result")
 
@@ -79,7 +81,7 @@ class Session:
         self._between: list[str] = []
         """Errors that signal handlers and threads have raised since the last block."""
         _set_handler(_SIGINT, _ignore)
-        _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_SIGINT])
+        _set_mask(_UNBLOCK, [_SIGINT])
 
     def read(self, descriptor: int, length: int) -> bytes:
         """Read `length` bytes, or none at the end or if the descriptor is closed.
@@ -121,9 +123,10 @@ class Session:
         """Run one block. Print the value of its last expression, unless it is None.
 
         An interrupt ends only the block, never this program. As in Jupyter, SIGINT raises KeyboardInterrupt
-        during a block, even if an earlier block has set another handler. Between two blocks SIGINT has no
-        effect.
+        during a block, even if an earlier block has set another handler or has blocked SIGINT. Between two
+        blocks SIGINT has no effect.
         """
+        attempt(_set_mask, _UNBLOCK, [_SIGINT])  # here, so that an interrupt of an earlier block is not late
         status = attempt(self._status, source)
         if status is None:
             attempt(self._show, _UNSHOWN)

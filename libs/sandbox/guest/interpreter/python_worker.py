@@ -23,7 +23,7 @@ from libs.sandbox.guest.workers.process_worker import ProcessWorker
 from libs.sandbox.guest.workers.skill_commands import command_folders
 from libs.sandbox.guest.workers.spill import spill_name
 from libs.sandbox.wire.frames import ANSWER, REQUEST, Ending, Fd, Frame, Kind, encode
-from libs.sandbox.wire.messages import BlockRequest, RunReport
+from libs.sandbox.wire.messages import FRESH, BlockRequest, RunReport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ _PATIENCE = 0.1
 _HEADER = struct.Struct("!II8s")
 """Header of a block: the length of the list of command folders, the length of the block, and the mark with
 which the answer must begin. See `block_server.py`."""
-_FRESH = b"[a new interpreter runs this block: variables and imports of earlier blocks are lost]\n"
 _FORGED = (
     "[the interpreter was ended: a block or another process answered in its place, "
     "and its variables are lost]"
@@ -153,7 +152,7 @@ class Interpreter(ProcessWorker):
             elif self._python is not None:
                 kill(self._python, SIGCONT)  # an earlier block or command may have stopped the interpreter
             if self._unread:
-                captured.add(_FRESH, live=True)
+                captured.add(FRESH, live=True)
             if self._missed:
                 captured.add(_MISSED.format(self._missed).encode(), live=True)
             while self._link.waiting():

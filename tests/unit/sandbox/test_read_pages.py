@@ -69,6 +69,29 @@ def test_rest_of_a_long_line_can_be_reached(tmp_path: Path, monkeypatch: pytest.
     assert start + rest == f"{line}\r\nend\n"
 
 
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
+@pytest.mark.parametrize("head", [b"", b"a\n"])
+@pytest.mark.parametrize("more", [b"", b"z\n", b"\n"])
+def test_page_that_is_just_full_is_not_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, head: bytes, end: bytes, more: bytes
+) -> None:
+    monkeypatch.setattr(text_files, "_MOST_PAGE", 1_000)
+    line = b"y" * (1_000 - len(head))
+    page = read_page(str(_written(tmp_path, head + line + end + (more if end else b""))), 0, 10, text=True)
+    lines = 2 if head else 1
+    next_line = lines if end and more else None
+    assert page["content"].encode() == head + line
+    assert (page["cut"], page["end"], page["next"]) == (False, lines, next_line)
+    longer = read_page(str(_written(tmp_path, head + line + b"y" + end)), 0, 10, text=True)
+    assert longer["cut"] is True
+
+
+def _written(folder: Path, content: bytes) -> Path:
+    path = folder / "file"
+    path.write_bytes(content)
+    return path
+
+
 @pytest.mark.parametrize("content", [b"\n", b"\r\n\r\n", b" \n\t\n"])
 def test_file_of_blank_lines_is_not_called_empty(tmp_path: Path, content: bytes) -> None:
     """deepagents calls a blank page empty if its total says that the page is the whole file."""

@@ -67,12 +67,12 @@ def _page(descriptor: int, offset: int, limit: int) -> dict[str, Any]:
     room = _MOST_PAGE
     cut = False
     with open(descriptor, encoding="utf-8", errors="surrogateescape", newline=None, closefd=False) as file:
-        while len(lines) < limit:
+        while len(lines) < limit and room > 0:
             line = file.readline(room + 1)
             if not line:
                 break
             coded = line.encode("utf-8", "surrogateescape")
-            if len(coded) > room:
+            if len(coded.removesuffix(b"\n")) > room:
                 # The next page begins with the cut line, unless it is the only line of this page.
                 cut = True
                 lines.append(codecs.getincrementaldecoder("utf-8")("surrogateescape").decode(coded[:room]))

@@ -94,7 +94,7 @@ def test_absolute_pattern_reaches_the_folder_that_it_names(tmp_path: Path) -> No
 
 def test_invalid_patterns_are_refused() -> None:
     named = ("", "/", "..", "../x", "a/../b", "a/..", "a\0b", "!*.log", "a/", "{a,*/}")
-    other = (r"x\[1\].md", r"a\*", "{1..3}", "i{01..10..2}.png", "{-1..1}", "[[:digit:]]", "[^[:space:]]")
+    other = (r"x\[1\].md", r"a\*", "{1..3}", "i{01..10..2}.png", "{-1..1}", "[[:digit:]]", "[_[:alnum:]]")
     for pattern in (*named, *other, "a" * 10_001, "{a,b}" * 8 + "c" * 400):
         with pytest.raises(PatternError):
             compile_pattern(pattern)

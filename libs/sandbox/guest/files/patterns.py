@@ -25,7 +25,7 @@ _WILDCARDS: Final = frozenset("*?[")
 _UNKNOWN: Final = {
     r"\\[*?\[\]{}]": "a backslash does not take the meaning of a wildcard: write [*], or '?'",
     r"\{-?\w+\.\.-?\w+(\.\.-?\d+)?\}": "braces hold no range: write {1,2,3} or [1-3]. For a '{', write '?'",
-    r"\[[!^]?\[:\w+:\]": "brackets hold no class: write [0-9] or [A-Za-z]",
+    r"\[:\w+:\]": "brackets hold no class: write [0-9] or [A-Za-z]",
 }
 """Parts that other tools understand, and what to write. As names, they would find nothing in silence."""
 _Name = Callable[[str], object]

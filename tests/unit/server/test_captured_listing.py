@@ -24,3 +24,13 @@ async def test_folder_that_could_not_be_read_is_not_shown_as_empty() -> None:
         with pytest.raises(Refused, match="was not kept in this snapshot: permission denied") as refused:
             await files.list(path)
         assert refused.value.status == 410
+
+
+async def test_file_that_is_listed_as_a_folder_is_not_called_missing() -> None:
+    unused: Any = None
+    files = CapturedFiles(
+        Manifest({"/results/a": Entry("file", 0o644, 0, 0, "0" * 64, None)}), unused, unused
+    )
+    with pytest.raises(Refused, match=r"^The path, or a part of it, names no folder\.$") as refused:
+        await files.list("/results/a")
+    assert refused.value.status == 404

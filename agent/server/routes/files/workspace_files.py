@@ -64,7 +64,7 @@ _ANSWER = "/tmp/.page-"  # noqa: S108 - a path in the sandbox
 
 _SAYS: Mapping[str, tuple[int, str]] = {
     "ENOENT": (404, "There is no such file. It may have been moved or deleted: refresh the list."),
-    "ENOTDIR": (404, "There is no such file: a part of its path is not a folder."),
+    "ENOTDIR": (404, "The path, or a part of it, names no folder."),
     "ELOOP": (404, "Its links lead in a circle."),
     "ENAMETOOLONG": (400, "The path is too long."),
     "EINVAL": (400, "This cannot be a path."),
@@ -81,7 +81,7 @@ _SAYS: Mapping[str, tuple[int, str]] = {
     "not_regular": (422, "It is a FIFO, a socket or a device: it has no content to show."),
     "file_not_found": (404, "There is no such file. It may have been moved or deleted: refresh the list."),
     "is_directory": (409, "It is a folder, and a file is needed."),
-    "not_a_directory": (404, "There is no such file: a part of its path is not a folder."),
+    "not_a_directory": (404, "The path, or a part of it, names no folder."),
     "exists": (409, "There is a file of this name already: send replace=1 to replace it, or choose another."),
     "read_only": (403, "The disk of the workspace is read-only on the server."),
     "permission_denied": (403, "The sandbox may not do this: the folder or the file is read-only."),

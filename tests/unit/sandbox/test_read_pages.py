@@ -69,6 +69,23 @@ def test_rest_of_a_long_line_can_be_reached(tmp_path: Path, monkeypatch: pytest.
     assert start + rest == f"{line}\r\nend\n"
 
 
+def test_note_about_the_rest_of_a_line_is_not_cut_by_deepagents(tmp_path: Path) -> None:
+    """deepagents cuts results of over 80,000 characters, and says how long the line is in the page."""
+    path = tmp_path / "file"
+    line = "".join(f"{number}ü" for number in range(100_000))
+    page = read(path, f"{line}\nend\n".encode(), 0, 10)
+    assert page.file_data is not None
+    start, note = page.file_data["content"].split("\n\n[")
+    assert len(page.file_data["content"]) < 80_000
+    command = re.search(r"A command does: (tail .*)]$", note)
+    assert command
+    rest = subprocess.run(["bash", "-c", command[1]], capture_output=True, check=True).stdout
+    assert line.encode().startswith(start.encode() + rest)
+    second = read(path, f"a\n{line}\n".encode(), 0, 10)
+    assert second.file_data is not None
+    assert len(second.file_data["content"]) > 400_000, "the page goes on with the next offset"
+
+
 @pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
 @pytest.mark.parametrize("head", [b"", b"a\n"])
 @pytest.mark.parametrize("more", [b"", b"z\n", b"\n"])

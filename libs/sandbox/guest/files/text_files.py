@@ -17,6 +17,9 @@ __all__ = ["edit", "read_page"]
 
 _MOST_PAGE: Final = 500 * 1024
 """Bytes of one page, and of a binary file in base64."""
+_MOST_CUT: Final = 50_000
+"""Bytes of a page that is the beginning of one line. deepagents cuts results of over 80,000 characters: it
+would leave out the note about the rest, and take the length of the page for that of the line."""
 _MOST_COUNTED: Final = 16 * 1024 * 1024
 """Largest file in bytes whose lines are all counted."""
 _MOST_EDITED: Final = 64 * 1024 * 1024
@@ -75,7 +78,8 @@ def _page(descriptor: int, offset: int, limit: int) -> dict[str, Any]:
             if len(coded.removesuffix(b"\n")) > room:
                 # The next page begins with the cut line, unless it is the only line of this page.
                 cut = True
-                lines.append(codecs.getincrementaldecoder("utf-8")("surrogateescape").decode(coded[:room]))
+                coded = coded[: room if lines else min(room, _MOST_CUT)]
+                lines.append(codecs.getincrementaldecoder("utf-8")("surrogateescape").decode(coded))
                 break
             room -= len(coded)
             lines.append(line.removesuffix("\n"))

@@ -69,7 +69,7 @@ class WorkspaceBackend(AsyncBackend, CompositeBackend):
             return self._folder(path), pattern
         parts = pattern.split("/")
         literal = next((i for i, part in enumerate(parts) if _WILDCARDS & set(part)), len(parts) - 1)
-        return "/".join(parts[:literal]), "/" + "/".join(parts[literal:])
+        return self._folder("/".join(parts[:literal])), "/" + "/".join(parts[literal:])
 
     async def als(self, path: str) -> LsResult:
         path = self._normal(path)

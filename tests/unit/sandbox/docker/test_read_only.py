@@ -138,6 +138,7 @@ async def test_search_without_a_path_stays_in_the_workspace(backend: WorkspaceBa
     ("pattern", "expected"),
     [
         ("/workspace/data/*.csv", ["/workspace/data/sales.csv"]),
+        ("/skills/../workspace/./data/*.csv", ["/workspace/data/sales.csv"]),
         ("/skills/**/*.md", ["/skills/csv/SKILL.md"]),
         ("/*.md", ["/workspace/note.md"]),
         ("data/*.csv", ["/workspace/data/sales.csv"]),

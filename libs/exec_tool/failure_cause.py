@@ -193,8 +193,9 @@ def why_failed(
         fact = "The disk of the sandbox is full."
     said = raised.message if raised else ""
     if not said and not done.timed_out:
-        # A carriage return begins a line, too: a progress bar is written over by what comes last.
-        said = done.stderr[-_MOST_STDERR:].strip().replace("\r", "\n").rpartition("\n")[2]
+        said = done.stderr[-_MOST_STDERR:].strip().rpartition("\n")[2]
+        if len(said) > _MOST_MESSAGE:  # a progress bar, which is written over by what comes last
+            said = said.rpartition("\r")[2]
     hint = _HINTS[kind]
     if kind == "network" and not has_network:
         hint = _NO_NETWORK

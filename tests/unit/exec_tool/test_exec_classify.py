@@ -181,7 +181,14 @@ def test_hint_names_the_import_of_a_module_of_the_sandbox(name: str, hinted: boo
             {"stderr": "KeyError: 1\ncp: no file\n", "output": "Error: y\n"},
             "The program ended with exit code 1. cp: no file",
         ),
-        ({"stderr": "\r 1%\r 99%\r\rno route\r\n"}, "The program ended with exit code 1. no route"),
+        (
+            {"stderr": "".join(f"\r {n}%" for n in range(200)) + "\r\rno route\r\n"},
+            "The program ended with exit code 1. no route",
+        ),
+        (
+            {"stderr": "a.sh: line 1: ./b\r: No such file\n"},  # with line ends of Windows
+            "The program ended with exit code 1. a.sh: line 1: ./b\r: No such file",
+        ),
         ({"output": "all is well"}, "The program ended with exit code 1."),
         (
             {"stderr": HANDLED, "raised": Raised(("builtins.SystemExit",), "no price\nin row 7")},

@@ -287,13 +287,9 @@ def _last_line(text: str, search: _Search) -> _Span | None:
 def too_deep(value: Any) -> bool:
     """Return whether `value` has more than DEEPEST nested objects and arrays."""
     level = [value]
-    for _ in range(DEEPEST):
-        level = [
-            inner
-            for each in level
-            if isinstance(each, dict | list | tuple)
-            for inner in (each.values() if isinstance(each, dict) else each)
-        ]
-        if not level:
+    for _ in range(DEEPEST + 1):
+        nested = [each for each in level if isinstance(each, dict | list | tuple)]
+        if not nested:
             return False
+        level = [inner for each in nested for inner in (each.values() if isinstance(each, dict) else each)]
     return True

@@ -41,7 +41,7 @@ def imagined(reply: str) -> int | None:
     return None
 
 
-@lru_cache(_MOST_LINES)  # a stream asks about the same beginnings again after each line
+@lru_cache(8 * _MOST_LINES)  # each of a few streams asks about the same beginnings after each line
 def _has_whole_blocks(reply: str) -> bool:
     """Return whether the beginning of a reply has blocks, the last of which does not go on.
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+from libs.exec_tool.last_json import CUT
 from libs.persistence import DEFAULT_MODE, FileContent, mode_of
 from libs.sandbox import RunResult
 from libs.sandbox.host import failed_result, shortened
@@ -138,11 +139,12 @@ class ExecResult:
         if self.error and code is None:
             failed = failed_result(f"{self.error.message} {self.error.hint}")
             return replace(failed, interrupted="ended" if self.error.kind == "interrupted" else None)
+        output = self.stdout + self.stderr
         return RunResult(
-            self.stdout + self.stderr,
+            output,
             "",
             code or 0,
-            truncated=False,
+            truncated=bool(CUT.search(output)),
             timed_out=self.error is not None and self.error.kind == "timeout",
             spill_path=None,
             seconds=self.metrics.run,

@@ -63,6 +63,9 @@ _NO_NETWORK = "This runner has no network: its programs reach no host. Do withou
 
 _CURL = (6, 7)
 """Exit codes of curl: a host was not found, or not reached."""
+_TUNNEL = (56, 128)
+"""Exit codes of curl and of git, which both end with the words below if the gateway refuses a host."""
+_NO_TUNNEL = "CONNECT tunnel failed, response"
 
 _FULL = ("ENOSPC", "EDQUOT", "EFBIG", "SQLITE_FULL")
 _UNREACHABLE = ("ENETUNREACH", "EHOSTUNREACH", "ENETDOWN")
@@ -193,8 +196,9 @@ def why_failed(
         fact = "The disk of the sandbox is full."
     said = raised.message if raised else ""
     if not said and not done.timed_out:
-        # A carriage return begins a line, too: a progress bar is written over by what comes last.
-        said = done.stderr[-_MOST_STDERR:].strip().replace("\r", "\n").rpartition("\n")[2]
+        said = done.stderr[-_MOST_STDERR:].strip().rpartition("\n")[2]
+        if len(said) > _MOST_MESSAGE:  # a progress bar, which is written over by what comes last
+            said = said.rpartition("\r")[2]
     hint = _HINTS[kind]
     if kind == "network" and not has_network:
         hint = _NO_NETWORK
@@ -224,7 +228,7 @@ def _kind(
     if raised:
         kind = _kind_of(raised, paths)
     elif language == "bash":
-        kind = _kind_by_code(done.exit_code, kernel)
+        kind = _kind_by_code(done, kernel)
     return kind or ("disk" if kernel.disk_left == 0 else "runtime")
 
 
@@ -250,9 +254,12 @@ def _kind_of(raised: Raised, paths: Collection[str]) -> ErrorClass | None:
     return None if set(_NO_HOST).isdisjoint(raised.wrapped) else "network"
 
 
-def _kind_by_code(exit_code: int, kernel: Counted) -> ErrorClass | None:
+def _kind_by_code(done: RunResult, kernel: Counted) -> ErrorClass | None:
     """Return the class of a bash program by its exit code, or None."""
-    return "network" if exit_code in _CURL and kernel.unreached else None
+    # Code 56 is also that of a lost connection to the sandbox itself, so the last words count as well.
+    last = (text.rstrip().rstrip("0123456789 ") for text in (done.stderr, done.output))
+    refused = done.exit_code in _TUNNEL and any(text.endswith(_NO_TUNNEL) for text in last)
+    return "network" if refused or (done.exit_code in _CURL and kernel.unreached) else None
 
 
 def _is_loopback(address: str) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
-__all__ = ["DEEPEST", "NO_VALUE", "Found", "last_json", "too_deep"]
+__all__ = ["CUT", "DEEPEST", "NO_VALUE", "Found", "last_json", "too_deep"]
 
 _BRACKET = re.compile(r"[\[{\]}]")
 _CLOSING = re.compile(r"[\]}]")
@@ -32,7 +32,7 @@ _NEXT = {"[": frozenset({",", "]"}), "{": frozenset({",", "}"})}
 """What may follow a value."""
 DEEPEST = 100
 """Most nested objects and arrays. Later steps refuse deeper values."""
-_CUT = re.compile(r"\n\[… [0-9,]+ characters left out …\]\n")
+CUT = re.compile(r"\n\[… [0-9,]+ characters left out …\]\n")
 """The line in the place of the middle of an output. See `libs.sandbox.host.requests.results`."""
 NO_VALUE = "The output holds no JSON value."
 _UNKNOWN = "Its output was cut, so its last JSON value is not known: print less, or write data into a file."
@@ -70,7 +70,7 @@ def last_json(text: str, *, cut: bool = False) -> Found:
         cut: whether a line may stand in the place of the middle of the text. Then a value counts if it stands
             on whole lines after that line, and no closing bracket follows, so the value is outermost.
     """
-    marks = list(_CUT.finditer(text)) if cut else []
+    marks = list(CUT.finditer(text)) if cut else []
     if marks:
         text = text[marks[-1].end() :].partition("\n")[2]
     search = _Search(text)
@@ -287,13 +287,9 @@ def _last_line(text: str, search: _Search) -> _Span | None:
 def too_deep(value: Any) -> bool:
     """Return whether `value` has more than DEEPEST nested objects and arrays."""
     level = [value]
-    for _ in range(DEEPEST):
-        level = [
-            inner
-            for each in level
-            if isinstance(each, dict | list | tuple)
-            for inner in (each.values() if isinstance(each, dict) else each)
-        ]
-        if not level:
+    for _ in range(DEEPEST + 1):
+        nested = [each for each in level if isinstance(each, dict | list | tuple)]
+        if not nested:
             return False
+        level = [inner for each in nested for inner in (each.values() if isinstance(each, dict) else each)]
     return True

@@ -21,7 +21,7 @@ def why_not(**given: Any) -> str:
 
 
 def deep(levels: int) -> list[Any]:
-    args: list[Any] = []
+    args: list[Any] = [0]
     for _ in range(levels - 1):
         args = [args]
     return args

@@ -92,6 +92,7 @@ def failed_connection(*types: str, **fields: Any) -> dict[str, Any]:
 
 
 GAI, REFUSED = "socket.gaierror:", "builtins.ConnectionRefusedError:ECONNREFUSED"
+REFUSED = "CONNECT tunnel failed, response 403"
 HANDLED = (
     "ModuleNotFoundError: No module named 'polars'\nConnectionError: x\nNo space left on device\nprogress"
 )
@@ -143,6 +144,10 @@ HANDLED = (
         (ended("KeyError", wrapped=("builtins.KeyError:", GAI)), "runtime"),
         ({"language": "bash", "exit_code": 6, "kernel": Counted(unreached=2)}, "network"),
         ({"language": "bash", "exit_code": 6}, "runtime"),
+        ({"language": "bash", "exit_code": 56, "stderr": f"curl: (56) {REFUSED}\n"}, "network"),
+        ({"language": "bash", "exit_code": 128, "output": f"fatal: no access: {REFUSED}\n"}, "network"),
+        ({"language": "bash", "exit_code": 56, "stderr": "curl: (56) Recv failure\n"}, "runtime"),
+        ({"language": "bash", "exit_code": 1, "stderr": f"{REFUSED}\n"}, "runtime"),
         ({"language": "bash", "exit_code": 3, "kernel": Counted(unreached=2)}, "runtime"),
         ({"language": "bash", "exit_code": 153}, "runtime"),
         ({"exit_code": 3, "output": "boom"}, "runtime"),
@@ -181,7 +186,14 @@ def test_hint_names_the_import_of_a_module_of_the_sandbox(name: str, hinted: boo
             {"stderr": "KeyError: 1\ncp: no file\n", "output": "Error: y\n"},
             "The program ended with exit code 1. cp: no file",
         ),
-        ({"stderr": "\r 1%\r 99%\r\rno route\r\n"}, "The program ended with exit code 1. no route"),
+        (
+            {"stderr": "".join(f"\r {n}%" for n in range(200)) + "\r\rno route\r\n"},
+            "The program ended with exit code 1. no route",
+        ),
+        (
+            {"stderr": "a.sh: line 1: ./b\r: No such file\n"},  # with line ends of Windows
+            "The program ended with exit code 1. a.sh: line 1: ./b\r: No such file",
+        ),
         ({"output": "all is well"}, "The program ended with exit code 1."),
         (
             {"stderr": HANDLED, "raised": Raised(("builtins.SystemExit",), "no price\nin row 7")},

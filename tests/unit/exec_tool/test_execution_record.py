@@ -31,6 +31,8 @@ def test_execution_in_the_form_of_a_command() -> None:
     failed = ExecError("runtime", "It failed.", "Mend it.")
     ran = ExecResult("out\n", "err\n", error=failed, metrics=Metrics(run=1.5, exit_code=1)).as_run_result()
     assert (ran.output, ran.exit_code, ran.seconds, ran.interrupted) == ("out\nerr\n", 1, 1.5, None)
+    assert not ran.truncated
+    assert ExecResult("1\n[… 9 characters left out …]\n7\n").as_run_result().truncated
     killed = ExecResult.failed("interrupted", "The program was killed.", "Look first.").as_run_result()
     assert (killed.output, killed.exit_code) == ("The program was killed. Look first.", 125)
     assert killed.interrupted == "ended"

@@ -63,9 +63,6 @@ _NO_NETWORK = "This runner has no network: its programs reach no host. Do withou
 
 _CURL = (6, 7)
 """Exit codes of curl: a host was not found, or not reached."""
-_TUNNEL = (56, 128)
-"""Exit codes of curl and of git, which both end with the words below if the gateway refuses a host."""
-_NO_TUNNEL = "CONNECT tunnel failed, response"
 
 _FULL = ("ENOSPC", "EDQUOT", "EFBIG", "SQLITE_FULL")
 _UNREACHABLE = ("ENETUNREACH", "EHOSTUNREACH", "ENETDOWN")
@@ -228,7 +225,7 @@ def _kind(
     if raised:
         kind = _kind_of(raised, paths)
     elif language == "bash":
-        kind = _kind_by_code(done, kernel)
+        kind = _kind_by_code(done.exit_code, kernel)
     return kind or ("disk" if kernel.disk_left == 0 else "runtime")
 
 
@@ -254,12 +251,9 @@ def _kind_of(raised: Raised, paths: Collection[str]) -> ErrorClass | None:
     return None if set(_NO_HOST).isdisjoint(raised.wrapped) else "network"
 
 
-def _kind_by_code(done: RunResult, kernel: Counted) -> ErrorClass | None:
+def _kind_by_code(exit_code: int, kernel: Counted) -> ErrorClass | None:
     """Return the class of a bash program by its exit code, or None."""
-    # Code 56 is also that of a lost connection to the sandbox itself, so the last words count as well.
-    last = (text.rstrip().rstrip("0123456789 ") for text in (done.stderr, done.output))
-    refused = done.exit_code in _TUNNEL and any(text.endswith(_NO_TUNNEL) for text in last)
-    return "network" if refused or (done.exit_code in _CURL and kernel.unreached) else None
+    return "network" if exit_code in _CURL and kernel.unreached else None
 
 
 def _is_loopback(address: str) -> bool:

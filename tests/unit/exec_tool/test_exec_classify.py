@@ -92,7 +92,6 @@ def failed_connection(*types: str, **fields: Any) -> dict[str, Any]:
 
 
 GAI, REFUSED = "socket.gaierror:", "builtins.ConnectionRefusedError:ECONNREFUSED"
-REFUSED = "CONNECT tunnel failed, response 403"
 HANDLED = (
     "ModuleNotFoundError: No module named 'polars'\nConnectionError: x\nNo space left on device\nprogress"
 )
@@ -144,10 +143,6 @@ HANDLED = (
         (ended("KeyError", wrapped=("builtins.KeyError:", GAI)), "runtime"),
         ({"language": "bash", "exit_code": 6, "kernel": Counted(unreached=2)}, "network"),
         ({"language": "bash", "exit_code": 6}, "runtime"),
-        ({"language": "bash", "exit_code": 56, "stderr": f"curl: (56) {REFUSED}\n"}, "network"),
-        ({"language": "bash", "exit_code": 128, "output": f"fatal: no access: {REFUSED}\n"}, "network"),
-        ({"language": "bash", "exit_code": 56, "stderr": "curl: (56) Recv failure\n"}, "runtime"),
-        ({"language": "bash", "exit_code": 1, "stderr": f"{REFUSED}\n"}, "runtime"),
         ({"language": "bash", "exit_code": 3, "kernel": Counted(unreached=2)}, "runtime"),
         ({"language": "bash", "exit_code": 153}, "runtime"),
         ({"exit_code": 3, "output": "boom"}, "runtime"),

@@ -136,7 +136,9 @@ class ChannelSandbox(SandboxLife):
             )
 
         asked = run_asked(command, env, merge_stderr=merge_stderr)
-        return await self._once.do(key, asked, RUN, work, partial(_begun, calls))
+        done = await self._once.do(key, asked, RUN, work, partial(_begun, calls))
+        self._told(calls, note_new)
+        return done
 
     @on_core
     async def arun_python(
@@ -171,7 +173,9 @@ class ChannelSandbox(SandboxLife):
             )
 
         with block:
-            return await self._once.do(key, ("python", code, session), RUN, work, block.begun)
+            done = await self._once.do(key, ("python", code, session), RUN, work, block.begun)
+        self._told(block.calls, note_new)
+        return done
 
     async def _run(
         self,
@@ -199,9 +203,12 @@ class ChannelSandbox(SandboxLife):
         done = await decoded(call, answer, lambda: result(call, answer))
         if not note_new:
             return done
-        note = self._note(call.sandbox, earlier)
-        self._notes.called(thread, call.sandbox)
-        return replace(done, output=note + done.output)
+        return replace(done, output=self._note(call.sandbox, earlier) + done.output)
+
+    def _told(self, calls: Sequence[Call], note_new: bool) -> None:
+        """Remember the sandbox of a call with a result. A call that is cancelled before has told nobody."""
+        if note_new and calls:
+            self._notes.called(self._thread(), calls[-1].sandbox)
 
     async def _begins(self) -> bool:
         """Note the sandbox of the thread's first call.

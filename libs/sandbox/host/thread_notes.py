@@ -123,7 +123,8 @@ class SessionBlock:
 
     def __init__(self, sessions: Sessions, session: str, thread: str) -> None:
         self._sessions, self._session, self._thread = sessions, session, thread
-        self._calls: list[Call] = []
+        self.calls: list[Call] = []
+        """The requests that were sent."""
         self._noted: _Session | None = None
 
     @property
@@ -133,12 +134,12 @@ class SessionBlock:
 
     def sent(self, call: Call) -> None:
         """Note that a request of the block was sent."""
-        self._calls.append(call)
+        self.calls.append(call)
         self._noted = self._sessions.begins(self._session, self._thread) or self._noted
 
     def begun(self) -> bool:
         """Return whether the block may have begun."""
-        return any(call.begun for call in self._calls)
+        return any(call.begun for call in self.calls)
 
     def with_note(self, call: Call, result: RunResult) -> RunResult:
         """Return a result, with the note that nobody has read before it."""
@@ -151,13 +152,13 @@ class SessionBlock:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, CommandInterrupted) or not (error or self._calls):  # run before: recorded
+        if isinstance(error, CommandInterrupted) or not (error or self.calls):  # run before: recorded
             self._sessions.begins(self._session, self._thread)
         elif isinstance(error, SandboxError | CancelledError) and not self.begun():
             self._sessions.forget(self._session, self._noted)
         elif known := self._sessions.find(self._session):
             if not error:
                 known.untold = False
-            elif self._calls and self._calls[-1].data[Fd.OUT].startswith(FRESH):
+            elif self.calls and self.calls[-1].data[Fd.OUT].startswith(FRESH):
                 # The worker repeats the note only if the cancellation came before a time-out and the end.
                 known.untold = True

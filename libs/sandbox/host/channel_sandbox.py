@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from libs.redaction import Redact
-from libs.sandbox.errors import CommandInterrupted, SandboxError
+from libs.sandbox.errors import SandboxError
 from libs.sandbox.host.awaited_answers import Feed
 from libs.sandbox.host.channel import Channel
 from libs.sandbox.host.lifecycle import SandboxLife
 from libs.sandbox.host.loop_thread import core, on_core, synchronous
-from libs.sandbox.host.new_sandbox_notes import NewSandboxNotes
 from libs.sandbox.host.records import FILE, RUN, CommandRecords, Once
 from libs.sandbox.host.requests import (
     CHANGES,
@@ -35,11 +34,11 @@ from libs.sandbox.host.requests import (
     run_result,
     tree_request,
 )
+from libs.sandbox.host.thread_notes import NewSandboxNotes, Sessions
 from libs.sandbox.host.thread_work import OUTSIDE, ThreadPrograms, Turns
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.protocol import FileFailed, OnOutput, RunResult
 from libs.sandbox.wire.frames import Fd
-from libs.sandbox.wire.messages import FRESH
 from libs.sandbox.workspace import FOLDERS
 
 __all__ = ["ChannelSandbox"]
@@ -93,8 +92,7 @@ class ChannelSandbox(SandboxLife):
         )
         self._programs = ThreadPrograms()
         self._notes = NewSandboxNotes()
-        self._untold: set[str] = set()
-        """Sessions whose note about a new interpreter nobody has read: the block with it was cancelled."""
+        self._sessions = Sessions()
         self.protected = ["/workspace", "/skills", "/tmp/home", *(f"/{folder}" for folder in FOLDERS)]  # noqa: S108
         """Paths inside that are never deleted, nor their parent folders."""
 
@@ -138,7 +136,9 @@ class ChannelSandbox(SandboxLife):
             )
 
         asked = run_asked(command, env, merge_stderr=merge_stderr)
-        return await self._once.do(key, asked, RUN, work, partial(_begun, calls))
+        done = await self._once.do(key, asked, RUN, work, partial(_begun, calls))
+        self._told(calls, note_new)
+        return done
 
     @on_core
     async def arun_python(
@@ -155,46 +155,26 @@ class ChannelSandbox(SandboxLife):
         uses: Collection[str] = (),
     ) -> RunResult:
         seconds, request = block_request(self.limits, code, session, timeout)
-        calls: list[Call] = []
-        noted: object | None = None
+        block = self._sessions.block(session, self._thread())
 
         def payload() -> bytes:
-            return request(continues=continues or self._programs.knows(session))
-
-        def sent(call: Call) -> None:
-            nonlocal noted
-            calls.append(call)
-            noted = self._programs.block_begins(session, self._thread()) or noted
+            return request(continues=continues or block.continues)
 
         def result(call: Call, answer: Answer) -> RunResult:
-            done = block_result(self.limits, call, answer, seconds)
-            note = session in self._untold and not call.data[Fd.OUT].startswith(FRESH)
-            return replace(done, output=FRESH.decode() + done.output) if note else done
+            return block.with_note(call, block_result(self.limits, call, answer, seconds))
 
         async def work() -> RunResult:
             return await self._run(
-                partial(self._ask, payload, seconds, on_output=on_output, uses=uses, sent=sent),
+                partial(self._ask, payload, seconds, on_output=on_output, uses=uses, sent=block.sent),
                 result,
                 live=on_output,
                 note_new=note_new,
                 alone=alone,
             )
 
-        try:
-            done = await self._once.do(key, ("python", code, session), RUN, work, partial(_begun, calls))
-        except (SandboxError, asyncio.CancelledError) as error:
-            if isinstance(error, CommandInterrupted):
-                self._programs.block_begins(session, self._thread())
-            elif not _begun(calls):
-                self._programs.forget(session, noted)
-            elif calls[-1].data[Fd.OUT].startswith(FRESH):
-                # The worker repeats the note only if the cancellation came before a time-out and the end.
-                self._untold.add(session)
-            raise
-        if calls:
-            self._untold.discard(session)
-        else:  # a recorded result
-            self._programs.block_begins(session, self._thread())
+        with block:
+            done = await self._once.do(key, ("python", code, session), RUN, work, block.begun)
+        self._told(block.calls, note_new)
         return done
 
     async def _run(
@@ -223,9 +203,12 @@ class ChannelSandbox(SandboxLife):
         done = await decoded(call, answer, lambda: result(call, answer))
         if not note_new:
             return done
-        note = self._note(call.sandbox, earlier)
-        self._notes.called(thread, call.sandbox)
-        return replace(done, output=note + done.output)
+        return replace(done, output=self._note(call.sandbox, earlier) + done.output)
+
+    def _told(self, calls: Sequence[Call], note_new: bool) -> None:
+        """Remember the sandbox of a call with a result. A call that is cancelled before has told nobody."""
+        if note_new and calls:
+            self._notes.called(self._thread(), calls[-1].sandbox)
 
     async def _begins(self) -> bool:
         """Note the sandbox of the thread's first call.
@@ -250,7 +233,7 @@ class ChannelSandbox(SandboxLife):
     async def aend_programs(self, thread: str) -> None:
         """End background programs and live interpreters of a thread. The next block prints a note."""
         self._programs.end_background(thread)
-        for session in self._programs.sessions_of(thread) if self.running else ():
+        for session in self._sessions.of_thread(thread) if self.running else ():
             with suppress(SandboxError):
                 await self._ask(*_ending(self.limits, session))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections import OrderedDict, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -19,10 +19,6 @@ OUTSIDE = "outside-of-threads"
 _MOST_SPANS = 10_000
 """Commands that are remembered until the next capture. The changes of older commands count as changes of
 others."""
-_MOST_SESSIONS = 100_000
-"""Number of sessions that are remembered, to report what a new interpreter has lost."""
-_LONGEST_NAME = 200
-"""Characters of a session's name that is remembered. A name may have 64 kB."""
 _COARSE = 5
 """CLOCK_REALTIME_COARSE of Linux, which Python does not name."""
 _MOST_LEFT = 1_000
@@ -217,39 +213,11 @@ class Turns:
 
 
 class ThreadPrograms:
-    """Belongs to one sandbox. Used on the sandboxes' event loop only."""
+    """What commands have left running in one sandbox. Used on the sandboxes' event loop only."""
 
     def __init__(self) -> None:
-        self._sessions: OrderedDict[int, tuple[str, str]] = OrderedDict()
-        """Hash of each session in which a block has begun -> its thread, and its name if that is short."""
         self._left: defaultdict[str, list[tuple[Channel, int]]] = defaultdict(list)
         """Thread -> its commands that left something running."""
-
-    def knows(self, session: str) -> bool:
-        """Return whether blocks of a session have begun."""
-        return hash(session) in self._sessions
-
-    def block_begins(self, session: str, thread: str) -> object | None:
-        """Note a session, so that its next block prints a note if the block runs in a new interpreter.
-
-        Returns a token for `forget`, or None if the session was known.
-        """
-        known = self.knows(session)
-        name = session if len(session) <= _LONGEST_NAME else ""
-        self._sessions[hash(session)] = noted = thread, name
-        self._sessions.move_to_end(hash(session))
-        if len(self._sessions) > _MOST_SESSIONS:
-            self._sessions.popitem(last=False)
-        return None if known else noted
-
-    def sessions_of(self, thread: str) -> list[str]:
-        """Return the sessions of a thread."""
-        return [name for owner, name in self._sessions.values() if owner == thread and name]
-
-    def forget(self, session: str, noted: object | None) -> None:
-        """Forget a session in which no block has begun, unless another block came after `block_begins`."""
-        if noted and self._sessions.get(hash(session)) is noted:
-            del self._sessions[hash(session)]
 
     def left_running(self, thread: str, channel: Channel, stream: int) -> None:
         """Note that a command has left something running."""

@@ -49,6 +49,14 @@ class TestShared:
             f"(True, {number})\n" for number in range(4)
         ]
 
+    def test_child_of_a_forked_child_keeps_the_files_of_its_parent(self, block: Session) -> None:
+        code = (
+            "import os\nif not os.fork():\n    ours = os.pipe()\n    if not os.fork():\n"
+            "        os.write(ours[1], b'kept')\n        print(os.read(ours[0], 9), flush=True)\n"
+            "    else:\n        os.wait()\n    os._exit(0)\nos.wait();"
+        )
+        assert block(code).output == "b'kept'\n"
+
 
 class TestOutput:
     @pytest.mark.parametrize(

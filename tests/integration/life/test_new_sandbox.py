@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,6 +15,7 @@ from libs.sandbox import SandboxDied
 from libs.sandbox.host import OUTSIDE, CommandRecords
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from libs.sandbox.host.records import log_file
+from libs.sandbox.host.records.command_log import Entry
 from tests.support.sandboxes import NEW_INTERPRETER, NEW_SANDBOX
 
 thread = ContextVar("thread", default="1")
@@ -61,6 +63,30 @@ def test_a_block_is_told_of_its_new_sandbox_before_its_new_interpreter(sandbox: 
     block = sandbox.run_python("print(2)", session="s", note_new=True)
     assert block.output == f"{NEW_SANDBOX}{NEW_INTERPRETER}2\n"
     assert not noted(sandbox)
+
+
+async def test_call_that_is_cancelled_while_its_result_is_recorded_has_told_nobody(tmp_path: Path) -> None:
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    class Slow(CommandRecords):
+        def end(self, entry: Entry, result: str) -> None:
+            loop.call_soon_threadsafe(ended.set)
+            time.sleep(0.5)
+            super().end(entry, result)
+
+    with (
+        closing(Slow(tmp_path / "commands.sqlite")) as records,
+        LocalSandbox(tmp_path / "workspace", records=records, thread=thread.get) as sandbox,
+    ):
+        await sandbox.arun("echo on", note_new=True)
+        await sandbox.areset()
+        call = asyncio.create_task(sandbox.arun("echo on", note_new=True, key="1"))
+        await ended.wait()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert (await sandbox.arun("echo on", note_new=True)).output == f"{NEW_SANDBOX}on\n"
 
 
 @pytest.mark.parametrize("running", [True, False])

@@ -7,9 +7,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from libs.sandbox.guest.interpreter import block_figures
 from libs.sandbox.guest.workers.children import Job
 from libs.sandbox.guest.workers.kill_process_trees import children_of, descendants, moment
 from libs.sandbox.image_contents import write_guest
@@ -159,3 +161,19 @@ def test_what_an_older_process_has_started_since_a_moment_is_left_out() -> None:
         finally:
             for pid in descendants(os.getpid()):
                 os.kill(pid, 9)
+
+
+def test_figure_does_not_replace_one_that_another_session_has_just_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figure = SimpleNamespace(savefig=lambda to, **_: to.write(b"mine"))
+    shown: list[str] = []
+    plt = SimpleNamespace(get_fignums=lambda: [1], figure=lambda _: figure, close=lambda _: None)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", plt)  # type: ignore[arg-type]
+    monkeypatch.setattr(block_figures, "_FOLDER", str(tmp_path))
+    monkeypatch.setattr(os.path, "exists", lambda _: False)  # it came after the look for a free name
+    (tmp_path / "figure-1.png").write_bytes(b"of another session")
+    block_figures.Figures(shown.append).save()
+    assert shown == [f"[figure saved: {tmp_path}/figure-2.png]\n"]
+    assert (tmp_path / "figure-1.png").read_bytes() == b"of another session"
+    assert (tmp_path / "figure-2.png").read_bytes() == b"mine"

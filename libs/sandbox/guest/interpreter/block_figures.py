@@ -6,8 +6,7 @@ import builtins
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from io import BytesIO
-from os import path as _path
+from io import BufferedWriter, BytesIO
 from os import unlink as _unlink
 from typing import Any, Final
 
@@ -43,27 +42,28 @@ class Figures:
 
     def _save(self, plt: Any, number: int) -> None:
         """Save one figure. If it is not saved whole, no file is left."""
-        path = ""
+        file: Any = None
         try:
             picture = BytesIO()
             plt.figure(number).savefig(picture, format="png", bbox_inches="tight")
-            path = self._free_path()
-            with open(path, "wb") as file:
+            file = self._new_file()
+            with file:
                 file.write(picture.getbuffer())
         except BaseException as error:
-            with suppress(OSError):
-                _unlink(path)
+            if file:
+                with suppress(OSError):
+                    _unlink(file.name)
             if issubclass(type(error), KeyboardInterrupt):
                 self._show("[a figure was not saved: the block was interrupted. The figure is closed]\n")
                 raise
             self._show(f"[a figure could not be saved: {error_message(error).rstrip()}]\n")
         else:
-            self._show(f"[figure saved: {path}]\n")
+            self._show(f"[figure saved: {file.name}]\n")
         finally:
             plt.close(number)  # otherwise it would fail again after every later block
 
-    def _free_path(self) -> str:
-        self._count += 1
-        while _path.exists(path := f"{_FOLDER}/figure-{self._count}.png"):
+    def _new_file(self) -> BufferedWriter:
+        while True:
             self._count += 1
-        return path
+            with suppress(FileExistsError):  # another session may save a figure at the same moment
+                return open(f"{_FOLDER}/figure-{self._count}.png", "xb")

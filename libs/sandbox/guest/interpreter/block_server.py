@@ -53,7 +53,8 @@ def _serve(reader: int, writer: int) -> None:
     pipes = {number: fstat(number).st_ino for number in (reader, writer, *saved)}
     own = getpid()
     # A signal handler of a block may fork while this process waits. The child must not read the next block.
-    os.register_at_fork(after_in_child=lambda: (attempt(close, reader), attempt(close, writer)))
+    open_numbers = [reader, writer]
+    os.register_at_fork(after_in_child=lambda: _close_all(open_numbers))
     session = Session(saved[2])
     while header := session.read(reader, _HEADER.size):
         folders, length, mark = _HEADER.unpack(header)
@@ -72,6 +73,12 @@ def _serve(reader: int, writer: int) -> None:
         _restore_all(saved)
         session.flush()  # what a block has printed after it closed a descriptor
         write(writer, mark + bytes([status]))
+
+
+def _close_all(numbers: list[int]) -> None:
+    # Once: a forked child may open a file that gets one of the numbers, and fork again.
+    while numbers:
+        attempt(close, numbers.pop())
 
 
 def _look_for_commands(folders: str) -> None:

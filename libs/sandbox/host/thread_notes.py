@@ -1,0 +1,164 @@
+"""Tells a thread at its next call that another sandbox or interpreter runs it, and what is gone."""
+
+from __future__ import annotations
+
+from asyncio import CancelledError
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+
+from libs.sandbox.errors import CommandInterrupted, SandboxError
+from libs.sandbox.host.requests import Call
+from libs.sandbox.protocol import RunResult
+from libs.sandbox.wire.frames import Fd
+from libs.sandbox.wire.messages import FRESH
+
+__all__ = ["NewSandboxNotes", "Sessions"]
+
+_MOST_THREADS = 100_000
+"""Number of threads that are remembered."""
+_MOST_SESSIONS = 100_000
+"""Number of sessions that are remembered, to report what a new interpreter has lost."""
+_LONGEST_NAME = 200
+"""Characters of a session's name that is remembered. A name may have 64 kB."""
+
+_NEW = "[a new sandbox runs this: files outside of the workspace and programs in the background are gone]\n"
+_FILLED = (
+    "[a new sandbox runs this: the workspace is as after the latest step whose files were kept; files "
+    "outside of it and programs in the background are gone]\n"
+)
+_OTHER_FOLDER = (
+    "[a new sandbox runs this: the workspace folder was replaced by another one, so its files may differ; "
+    "files outside of it and programs in the background are gone]\n"
+)
+
+
+class NewSandboxNotes:
+    """Knows in which sandbox each thread has made its latest call. Used on the sandboxes' event loop only.
+
+    Sandboxes are numbered in the order of their starts.
+    """
+
+    def __init__(self) -> None:
+        self._latest: OrderedDict[str, int] = OrderedDict()
+        """Thread -> number of the sandbox of its latest call."""
+
+    def knows(self, thread: str) -> bool:
+        """Return whether a call of the thread is known."""
+        return thread in self._latest
+
+    def called(self, thread: str, sandbox: int) -> None:
+        """Remember the sandbox of a call. Calls may end in another order than they began."""
+        self._latest[thread] = max(self._latest.get(thread, sandbox), sandbox)
+        self._latest.move_to_end(thread)
+        if len(self._latest) > _MOST_THREADS:
+            self._latest.popitem(last=False)
+
+    def note(self, thread: str, sandbox: int, *, filled: bool, other_folder: int, earlier: bool) -> str:
+        """Return the note for a call. Empty if the thread's latest call was in the same sandbox.
+
+        Args:
+            sandbox: number of the sandbox that runs the call.
+            filled: whether each new sandbox starts empty, and is filled from what was kept.
+            other_folder: number of the latest sandbox with another workspace folder than the one before it.
+            earlier: whether an earlier program has made the thread's latest call.
+        """
+        latest = self._latest.get(thread, sandbox)
+        if not (earlier or latest < sandbox):
+            return ""
+        if filled:
+            return _FILLED
+        return _OTHER_FOLDER if latest < other_folder else _NEW
+
+
+@dataclass(slots=True)
+class _Session:
+    thread: str
+    name: str
+    """Empty if it is long."""
+    untold: bool
+    """Whether nobody has read the note about a new interpreter: the block with it was cancelled."""
+
+
+class Sessions:
+    """Knows the sessions in which blocks have begun. Used on the sandboxes' event loop only."""
+
+    def __init__(self) -> None:
+        self._sessions: OrderedDict[int, _Session] = OrderedDict()
+        """Hash of the name -> session."""
+
+    def block(self, session: str, thread: str) -> SessionBlock:
+        """Return the notes of one block."""
+        return SessionBlock(self, session, thread)
+
+    def find(self, session: str) -> _Session | None:
+        """Return a session in which blocks have begun."""
+        return self._sessions.get(hash(session))
+
+    def begins(self, session: str, thread: str) -> _Session | None:
+        """Note that a block begins. Return the session, or None if it was known."""
+        known = self.find(session)
+        name = session if len(session) <= _LONGEST_NAME else ""
+        noted = _Session(thread, name, untold=known is not None and known.untold)
+        self._sessions[hash(session)] = noted
+        self._sessions.move_to_end(hash(session))
+        if len(self._sessions) > _MOST_SESSIONS:
+            self._sessions.popitem(last=False)
+        return None if known else noted
+
+    def forget(self, session: str, noted: _Session | None) -> None:
+        """Forget a session in which no block has begun, unless another block came after `begins`."""
+        if noted and self.find(session) is noted:
+            del self._sessions[hash(session)]
+
+    def of_thread(self, thread: str) -> list[str]:
+        """Return the sessions of a thread."""
+        return [known.name for known in self._sessions.values() if known.thread == thread and known.name]
+
+
+class SessionBlock:
+    """One block: hold this during its call. Notes its session, so that the next block prints a note.
+
+    That note is printed if the next block runs in a new interpreter, or if nobody has read the note before.
+    """
+
+    def __init__(self, sessions: Sessions, session: str, thread: str) -> None:
+        self._sessions, self._session, self._thread = sessions, session, thread
+        self.calls: list[Call] = []
+        """The requests that were sent."""
+        self._noted: _Session | None = None
+
+    @property
+    def continues(self) -> bool:
+        """Whether blocks of the session have begun."""
+        return self._sessions.find(self._session) is not None
+
+    def sent(self, call: Call) -> None:
+        """Note that a request of the block was sent."""
+        self.calls.append(call)
+        self._noted = self._sessions.begins(self._session, self._thread) or self._noted
+
+    def begun(self) -> bool:
+        """Return whether the block may have begun."""
+        return any(call.begun for call in self.calls)
+
+    def with_note(self, call: Call, result: RunResult) -> RunResult:
+        """Return a result, with the note that nobody has read before it."""
+        known = self._sessions.find(self._session)
+        if not (known and known.untold) or call.data[Fd.OUT].startswith(FRESH):
+            return result
+        return replace(result, output=FRESH.decode() + result.output)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, CommandInterrupted) or not (error or self.calls):  # run before: recorded
+            self._sessions.begins(self._session, self._thread)
+        elif isinstance(error, SandboxError | CancelledError) and not self.begun():
+            self._sessions.forget(self._session, self._noted)
+        elif known := self._sessions.find(self._session):
+            if not error:
+                known.untold = False
+            elif self.calls and self.calls[-1].data[Fd.OUT].startswith(FRESH):
+                # The worker repeats the note only if the cancellation came before a time-out and the end.
+                known.untold = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -12,6 +12,7 @@ from deepagents.backends.protocol import BackendProtocol
 from deepagents.middleware import SummarizationMiddleware as DeepagentsSummarizationMiddleware
 from deepagents.middleware.summarization import compute_summarization_defaults
 from langchain.agents.middleware.types import ExtendedModelResponse, ModelRequest, ModelResponse
+from langchain_core.exceptions import ContextOverflowError
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage
 
@@ -28,7 +29,8 @@ class SummarizationMiddleware(DeepagentsSummarizationMiddleware):
     """Replaces deepagents' middleware of the same name, which asks for a summary outside of other middleware.
 
     Here the call for a summary counts for the budget of the run, ends with the run's time, and has its errors
-    explained and redacted. Without budget, nothing is summarized and the run ends. The saved history is
+    explained and redacted. Without budget, nothing is summarized and the run ends. If the conversation is too
+    long for that call, too, or the answer is empty, the model is told so, and has the saved history. This is
     whole: deepagents would save calls whose long arguments it has cut.
     """
 
@@ -65,16 +67,20 @@ class SummarizationMiddleware(DeepagentsSummarizationMiddleware):
                 return await handler(request)
 
     def _create_summary(self, messages_to_summarize: list[AnyMessage]) -> str:
-        with self._errors(), self._run_budget.other_call(_request.get().state) as meter:
-            text = super()._create_summary(messages_to_summarize)
+        text = ""
+        with self._run_budget.other_call(_request.get().state) as meter:
+            with suppress(ContextOverflowError), self._errors():
+                text = super()._create_summary(messages_to_summarize)
             meter.add_tokens(self.token_counter([*messages_to_summarize, AIMessage(text)]))
         return text or _NOTHING
 
     async def _acreate_summary(self, messages_to_summarize: list[AnyMessage]) -> str:
-        with self._errors(), self._run_budget.other_call(_request.get().state) as meter:
+        text = ""
+        with self._run_budget.other_call(_request.get().state) as meter:
             try:
-                async with asyncio.timeout(meter.remaining()) as deadline:
-                    text = await super()._acreate_summary(messages_to_summarize)
+                with suppress(ContextOverflowError), self._errors():
+                    async with asyncio.timeout(meter.remaining()) as deadline:
+                        text = await super()._acreate_summary(messages_to_summarize)
             except TimeoutError:
                 if not deadline.expired():
                     raise
@@ -106,8 +112,8 @@ def _summarizing(request: ModelRequest[Any]) -> Iterator[None]:
 
 def _with_whole_calls(messages: Sequence[AnyMessage], kept: Sequence[AnyMessage]) -> list[AnyMessage]:
     """Return the messages with the calls that messages with the same id have in `kept`."""
-    calls = {message.id: message.tool_calls for message in kept if isinstance(message, AIMessage)}
+    calls = {each.id: each.tool_calls for each in kept if isinstance(each, AIMessage) and each.id}
     return [
-        message.model_copy(update={"tool_calls": calls[message.id]}) if message.id in calls else message
-        for message in messages
+        each.model_copy(update={"tool_calls": calls[each.id]}) if each.id in calls else each
+        for each in messages
     ]

@@ -83,10 +83,15 @@ async def test_error_of_a_summary_is_explained_and_redacted(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("answer", "shown"), [("a summary", "a summary"), ("", "The model wrote no summary.")]
+    ("answer", "shown"),
+    [
+        (said({"content": "a summary"}), "a summary"),
+        (said({"content": ""}), "The model wrote no summary."),
+        (TOO_LONG, "The model wrote no summary."),
+    ],
 )
-async def test_summary_names_the_whole_conversation(tmp_path: Path, answer: str, shown: str) -> None:
-    with serving(summarized_by(said({"content": answer}))) as server:
+async def test_summary_names_the_whole_conversation(tmp_path: Path, answer: Answer, shown: str) -> None:
+    with serving(summarized_by(answer)) as server:
         text = (await run(tmp_path, server))["messages"][-1].text
     assert shown in text
     [history] = (tmp_path / "artifacts" / "conversation_history").iterdir()

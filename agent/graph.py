@@ -25,6 +25,7 @@ from agent.parts import (
     stream_transformers,
 )
 from agent.parts.deep_file_tools import FilesystemMiddleware
+from agent.parts.deep_summaries import SummarizationMiddleware
 from agent.secrets import clean_input, provider_errors, secret_filter
 from agent.settings import Settings
 from libs.backends import WorkspaceBackend
@@ -35,7 +36,6 @@ from libs.middleware.lost_replies import AsksAgain
 from libs.middleware.skills import SkillsMiddleware
 from libs.middleware.stopped_calls import PatchToolCallsMiddleware
 from libs.middleware.subagents import bound_subagents
-from libs.middleware.summaries import SummarizationMiddleware
 
 __all__ = ["build_graph", "graph", "stream_transformers"]
 

@@ -13,7 +13,14 @@ from langchain_core.exceptions import ContextOverflowError, ModelError
 
 from libs.redaction import Redact
 
-__all__ = ["ModelFailed", "explained_errors", "provider_failure", "with_address", "without_secrets"]
+__all__ = [
+    "ConversationTooLong",
+    "ModelFailed",
+    "explained_errors",
+    "provider_failure",
+    "with_address",
+    "without_secrets",
+]
 
 _ADDRESSES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
 """Package of a provider -> the variable of another address."""
@@ -43,22 +50,25 @@ class ModelFailed(RuntimeError):
 
 
 class ConversationTooLong(ModelFailed, ContextOverflowError):
-    """Replaces the error of a server that names it only in its text, such as those of vLLM and llama.cpp."""
+    """Replaces the error of a provider about a request that does not fit the model's context.
+
+    Servers such as vLLM and llama.cpp name this cause only in the text of an error.
+    """
 
 
 @contextmanager
 def explained_errors(redact: Redact | None) -> Iterator[None]:
     """Explain the errors of providers in the block, and remove secrets from all errors and their causes.
 
-    The error of a provider is the cause of its `ModelFailed`. If the context is too long, the error is a
-    ContextOverflowError: the agent then summarizes the conversation.
+    The error of a provider is the cause of its `ModelFailed`. For a context that is too long, this is a
+    `ConversationTooLong`: the agent then summarizes the conversation.
     """
     try:
         yield
     except Exception as error:
         shown = error if redact is None else without_secrets(error, redact)
         text = provider_failure(shown)
-        if text is not None and not isinstance(shown, ContextOverflowError):
+        if text is not None and not isinstance(shown, ModelFailed):
             raise (ConversationTooLong if _too_long(shown) else ModelFailed)(text) from shown
         if shown is error:
             raise
@@ -74,6 +84,8 @@ def provider_failure(error: BaseException) -> str | None:
 
 
 def _too_long(error: BaseException) -> bool:
+    if isinstance(error, ContextOverflowError):
+        return True
     if getattr(error, "status_code", None) not in (400, 413, 422):
         return False
     said = f"{error} {getattr(error, 'code', '')}".lower()

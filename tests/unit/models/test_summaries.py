@@ -97,3 +97,8 @@ async def test_summary_names_the_whole_conversation(tmp_path: Path, answer: Answ
     [history] = (tmp_path / "artifacts" / "conversation_history").iterdir()
     assert f"/artifacts/conversation_history/{history.name}" in text
     assert history.read_text().count(json.dumps(CONTENT)) == CALLS - 3  # the newest six messages stay
+
+
+async def test_conversation_that_cannot_be_shortened_is_an_error_that_clients_see(tmp_path: Path) -> None:
+    with serving(lambda _: TOO_LONG) as server, pytest.raises(ModelFailed, match="does not fit the model's"):
+        await run(tmp_path, server)

@@ -17,12 +17,17 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage
 
 from libs.middleware.budget import BudgetMiddleware, BudgetUsedUp
+from libs.models import ConversationTooLong
 
 __all__ = ["SummarizationMiddleware"]
 
 _request: ContextVar[ModelRequest[Any]] = ContextVar("request")
 """The request whose messages are summarized."""
 _NOTHING = "[The model wrote no summary.]"
+_TOO_LONG = (
+    "This conversation does not fit the model's context, and could not be shortened enough. Start a new "
+    "thread, or choose a model with a larger context."
+)
 
 
 class SummarizationMiddleware(DeepagentsSummarizationMiddleware):
@@ -106,6 +111,8 @@ def _summarizing(request: ModelRequest[Any]) -> Iterator[None]:
     token = _request.set(request)
     try:
         yield
+    except ContextOverflowError as error:
+        raise ConversationTooLong(_TOO_LONG) from error
     finally:
         _request.reset(token)
 

@@ -25,8 +25,8 @@ _request: ContextVar[ModelRequest[Any]] = ContextVar("request")
 """The request whose messages are summarized."""
 _NOTHING = "[The model wrote no summary.]"
 _TOO_LONG = (
-    "This conversation does not fit the model's context, and could not be shortened enough. Start a new "
-    "thread, or choose a model with a larger context."
+    "The conversation, or that of a subagent, does not fit the model's context, and could not be shortened "
+    "enough. Give a smaller task, start a new thread, or choose a model with a larger context."
 )
 
 

@@ -25,10 +25,12 @@ from agent.parts import (
     stream_transformers,
 )
 from agent.parts.deep_file_tools import FilesystemMiddleware
+from agent.parts.deep_summaries import SummarizationMiddleware
 from agent.secrets import clean_input, provider_errors, secret_filter
 from agent.settings import Settings
 from libs.backends import WorkspaceBackend
 from libs.middleware.approvals import AddressedGraph, answer_by_id
+from libs.middleware.budget import BudgetMiddleware
 from libs.middleware.captures import CaptureMiddleware, Captures
 from libs.middleware.lost_replies import AsksAgain
 from libs.middleware.skills import SkillsMiddleware
@@ -75,8 +77,11 @@ def build_graph(
         system_prompt=prompt.TODO_PROMPT, tool_description=prompt.TODO_TOOL
     )
     stopped = PatchToolCallsMiddleware()
-    tools = [*_tools(settings, backend), RealModel(provider_errors(known))]
+    errors = provider_errors(known)
     gates = build_gates(settings, command_effects(settings, backend))
+    budget = next(each for each in gates if isinstance(each, BudgetMiddleware))
+    summaries = SummarizationMiddleware(model, backend, budget, errors)
+    tools = [*_tools(settings, backend), summaries, RealModel(errors)]
     captures = captures_of(settings, backend)
     agent = create_deep_agent(
         model,

@@ -7,10 +7,17 @@ from __future__ import annotations
 
 from libs.models.deferred_model import DeferredChatModel, ModelUnavailable
 from libs.models.gguf_header import GgufError
-from libs.models.model_errors import ModelFailed, explained_errors, provider_failure, with_address
+from libs.models.model_errors import (
+    ConversationTooLong,
+    ModelFailed,
+    explained_errors,
+    provider_failure,
+    with_address,
+)
 from libs.models.scripted_model import ScriptedChatModel, ScriptError, ScriptExhausted
 
 __all__ = [
+    "ConversationTooLong",
     "DeferredChatModel",
     "GgufError",
     "ModelFailed",

@@ -13,7 +13,14 @@ from langchain_core.exceptions import ContextOverflowError, ModelError
 
 from libs.redaction import Redact
 
-__all__ = ["ModelFailed", "explained_errors", "provider_failure", "with_address", "without_secrets"]
+__all__ = [
+    "ConversationTooLong",
+    "ModelFailed",
+    "explained_errors",
+    "provider_failure",
+    "with_address",
+    "without_secrets",
+]
 
 _ADDRESSES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
 """Package of a provider -> the variable of another address."""
@@ -26,6 +33,13 @@ _PROVIDER_ERRORS = {
 }
 """Module of a provider -> base class of its errors. Looked up only in loaded modules."""
 
+_TOO_LONG = (
+    *("context_length_exceeded", "maximum context length", "context window", "contextwindowexceeded"),
+    *("available context size", "context limit exceeded", "prompt is too long"),
+    "input tokens exceed the configured limit",
+)
+"""Texts in the answer of a server, in lower case, to a request that does not fit the model's context."""
+
 
 class ModelFailed(RuntimeError):
     """Replaces an error of a provider, or an error that contained a secret and could not be changed.
@@ -35,20 +49,27 @@ class ModelFailed(RuntimeError):
     """
 
 
+class ConversationTooLong(ModelFailed, ContextOverflowError):
+    """Replaces the error of a provider about a request that does not fit the model's context.
+
+    Servers such as vLLM and llama.cpp name this cause only in the text of an error.
+    """
+
+
 @contextmanager
 def explained_errors(redact: Redact | None) -> Iterator[None]:
     """Explain the errors of providers in the block, and remove secrets from all errors and their causes.
 
-    The error of a provider is the cause of its `ModelFailed`. A context that is too long keeps its class: the
-    agent then summarizes the conversation.
+    The error of a provider is the cause of its `ModelFailed`. For a context that is too long, this is a
+    `ConversationTooLong`: the agent then summarizes the conversation.
     """
     try:
         yield
     except Exception as error:
         shown = error if redact is None else without_secrets(error, redact)
         text = provider_failure(shown)
-        if text is not None and not isinstance(shown, ContextOverflowError):
-            raise ModelFailed(text) from shown
+        if text is not None and not isinstance(shown, ModelFailed):
+            raise (ConversationTooLong if _too_long(shown) else ModelFailed)(text) from shown
         if shown is error:
             raise
         raise shown from None
@@ -60,6 +81,15 @@ def provider_failure(error: BaseException) -> str | None:
     if not isinstance(error, (ModelError, httpx.HTTPError, *filter(None, loaded))):
         return None
     return f"The model could not be reached or refused: {with_address(error)}"
+
+
+def _too_long(error: BaseException) -> bool:
+    if isinstance(error, ContextOverflowError):
+        return True
+    if getattr(error, "status_code", None) not in (400, 413, 422):
+        return False
+    said = f"{error} {getattr(error, 'code', '')}".lower()
+    return any(text in said for text in _TOO_LONG)
 
 
 def with_address(error: BaseException) -> str:

@@ -33,6 +33,7 @@ APART = {
     "libs.persistence.thread_memory": "imports the databases",
     "libs.persistence.thread_store": "imports the databases",
     "agent.parts.deep_file_tools": "imports deepagents",
+    "agent.parts.deep_summaries": "imports deepagents",
     "agent.parts.exec_effects": "imports all of the one-tool agent",
     "agent.parts.exec_parts": "imports all of the one-tool agent",
     "agent.terminal.terminal_plots": "imports Pillow",

@@ -25,7 +25,7 @@ from agent.exec_graph import build_graph as exec_graph
 from agent.graph import build_graph as deep_graph
 from agent.run import explained
 from libs.models.deferred_model import DeferredChatModel, ModelUnavailable
-from libs.models.model_errors import ModelFailed, explained_errors, without_secrets
+from libs.models.model_errors import ConversationTooLong, ModelFailed, explained_errors, without_secrets
 from libs.models.scripted_model import Conversation, Reply, ScriptedChatModel, ToolUse
 from libs.redaction import SecretFilter
 from tests.servers.chat_server import serving
@@ -148,12 +148,43 @@ class TestErrors:
         with pytest.raises(ModelFailed, match=r"from http://127\.0\.0\.1:9"), explained_errors(None):
             model.invoke("hi")
 
-    def test_context_that_is_too_long_keeps_its_class(self) -> None:
+    def test_context_that_is_too_long_has_its_class(self) -> None:
         class TooLong(openai.OpenAIError, ContextOverflowError):
             pass
 
-        with pytest.raises(TooLong), explained_errors(None):
+        with pytest.raises(ConversationTooLong), explained_errors(None):
             raise TooLong("too long")
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            {"error": {"message": "Too many tokens.", "code": "context_length_exceeded"}},
+            {"message": "This model's maximum context length is 16384 tokens.", "code": 400},  # vLLM
+            {
+                "error": {"message": "the request exceeds the available context size", "code": 400}
+            },  # llama.cpp
+        ],
+    )
+    def test_answer_of_a_server_that_a_context_is_too_long_has_that_class(
+        self, monkeypatch: pytest.MonkeyPatch, body: dict[str, Any]
+    ) -> None:
+        with serving(lambda _: (400, body)) as server:
+            server.keep_alive = False
+            monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+            model = build_model(load_settings(None, model="openai:m"))
+            with pytest.raises(ConversationTooLong), explained_errors(None):
+                model.invoke("hi")
+
+    def test_other_refusals_are_not_taken_for_a_context_that_is_too_long(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with serving(lambda _: (403, {"error": {"message": "no larger context window"}})) as server:
+            server.keep_alive = False
+            monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+            model = build_model(load_settings(None, model="openai:m"))
+            with pytest.raises(ModelFailed) as caught, explained_errors(None):
+                model.invoke("hi")
+        assert not isinstance(caught.value, ContextOverflowError)
 
     async def test_key_in_an_error_of_the_set_up_is_redacted(self, tmp_path: Path) -> None:
         def refuse() -> BaseChatModel:

@@ -54,19 +54,6 @@ USED_IN_PLACE: Final[Mapping[str, str]] = {
         "WorkspaceBackend overrides it to normalise a path before it is routed. All operations on one file "
         "call it. There is no public method for this, so each operation would have to be overridden."
     ),
-    "deepagents.middleware.summarization._DeepAgentsSummarizationMiddleware._create_summary": (
-        "SummarizationMiddleware overrides it so that a call for a summary counts for the budget and its "
-        "errors are explained. There is no public method for this."
-    ),
-    "deepagents.middleware.summarization._DeepAgentsSummarizationMiddleware._acreate_summary": (
-        "SummarizationMiddleware overrides it as _create_summary."
-    ),
-    "deepagents.middleware.summarization._DeepAgentsSummarizationMiddleware._offload_to_backend": (
-        "SummarizationMiddleware overrides it to save the calls of the thread, not shortened ones."
-    ),
-    "deepagents.middleware.summarization._DeepAgentsSummarizationMiddleware._aoffload_to_backend": (
-        "SummarizationMiddleware overrides it as _offload_to_backend."
-    ),
     "socket.SocketIO._sock": (
         "AttachedTransport needs the socket below the file that Docker's SDK returns: the file cannot send "
         "without waiting or shut down the connection. A copy of its descriptor would leave the socket itself "

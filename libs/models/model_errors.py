@@ -33,12 +33,8 @@ _PROVIDER_ERRORS = {
 }
 """Module of a provider -> base class of its errors. Looked up only in loaded modules."""
 
-_TOO_LONG = (
-    *("context_length_exceeded", "maximum context length", "context window", "contextwindowexceeded"),
-    *("available context size", "context limit exceeded", "prompt is too long"),
-    "input tokens exceed the configured limit",
-)
-"""Texts in the answer of a server, in lower case, to a request that does not fit the model's context."""
+_TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error"})
+"""Code or type, in OpenAI's and in llama.cpp's answer, of a request that does not fit the model's context."""
 
 
 class ModelFailed(RuntimeError):
@@ -50,10 +46,7 @@ class ModelFailed(RuntimeError):
 
 
 class ConversationTooLong(ModelFailed, ContextOverflowError):
-    """Replaces the error of a provider about a request that does not fit the model's context.
-
-    Servers such as vLLM and llama.cpp name this cause only in the text of an error.
-    """
+    """Replaces the error of a provider about a request that does not fit the model's context."""
 
 
 @contextmanager
@@ -84,12 +77,10 @@ def provider_failure(error: BaseException) -> str | None:
 
 
 def _too_long(error: BaseException) -> bool:
-    if isinstance(error, ContextOverflowError):
-        return True
-    if getattr(error, "status_code", None) not in (400, 413, 422):
-        return False
-    said = f"{error} {getattr(error, 'code', '')}".lower()
-    return any(text in said for text in _TOO_LONG)
+    named = (getattr(error, "code", None), getattr(error, "type", None))  # any JSON
+    return isinstance(error, ContextOverflowError) or any(
+        isinstance(each, str) and each in _TOO_LONG for each in named
+    )
 
 
 def with_address(error: BaseException) -> str:

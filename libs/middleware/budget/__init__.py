@@ -5,7 +5,7 @@ In: the calls of a run and their tokens. Out: the status of the limit that ends 
 
 from __future__ import annotations
 
-from libs.middleware.budget.budget_middleware import BudgetMiddleware, BudgetUsedUp
+from libs.middleware.budget.budget_middleware import BudgetMiddleware
 from libs.middleware.budget.run_budget import Budget, BudgetStatus, Meter, Spent
 
-__all__ = ["Budget", "BudgetMiddleware", "BudgetStatus", "BudgetUsedUp", "Meter", "Spent"]
+__all__ = ["Budget", "BudgetMiddleware", "BudgetStatus", "Meter", "Spent"]

@@ -28,17 +28,13 @@ from langgraph.types import Command
 from libs.middleware.budget.run_budget import Budget, BudgetStatus, Meter, Spent
 from libs.middleware.open_calls import not_run, open_calls
 
-__all__ = ["BudgetMiddleware", "BudgetUsedUp"]
+__all__ = ["BudgetMiddleware"]
 
 # Runs that wait for a person may never end. A dropped meter is rebuilt from the run's state.
 _MAX_METERS = 1000
 
 _starting_agent: ContextVar[Meter | None] = ContextVar("starting_agent", default=None)
 """Set inside a tool call: the meter of the agent that made the call, so that starts a subagent."""
-
-
-class BudgetUsedUp(RuntimeError):
-    """A limit of the run forbids a call of the model, or has ended it."""
 
 
 class BudgetState(AgentState[Any]):
@@ -164,19 +160,6 @@ class BudgetMiddleware(AgentMiddleware[BudgetState, Any, Any]):
         meter = self._meter(state)
         with meter.working():
             yield max(meter.remaining(), 0.0)
-
-    @contextmanager
-    def other_call(self, state: Any) -> Iterator[Meter]:
-        """Count a call of the model that `wrap_model_call` does not reach. Yields the meter, for its tokens.
-
-        Raises:
-            BudgetUsedUp: a limit forbids the call.
-        """
-        meter = self._meter(state)
-        if meter.take_call():
-            raise BudgetUsedUp
-        with meter.working():
-            yield meter
 
     def after_agent(self, state: BudgetState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
         """Save how the run ended."""

@@ -159,10 +159,7 @@ class TestErrors:
         "body",
         [
             {"error": {"message": "Too many tokens.", "code": "context_length_exceeded"}},
-            {"message": "This model's maximum context length is 16384 tokens.", "code": 400},  # vLLM
-            {
-                "error": {"message": "the request exceeds the available context size", "code": 400}
-            },  # llama.cpp
+            {"error": {"message": "Too many tokens.", "type": "exceed_context_size_error", "code": 400}},
         ],
     )
     def test_answer_of_a_server_that_a_context_is_too_long_has_that_class(

@@ -59,19 +59,9 @@ async def run(folder: Path, server: ChatServer, **settings: Any) -> Any:
     return await build_graph(settings=known, backend=backend).ainvoke({"messages": [HumanMessage("go")]})
 
 
-@pytest.mark.parametrize(
-    ("limit", "answer", "status"),
-    [
-        ({"run_max_calls": CALLS + 2}, said({"content": "a summary"}), "budget_calls"),
-        ({"run_max_tokens": 100 * CALLS + 1000}, said({"content": "a summary"}), "budget_tokens"),
-        ({"run_max_seconds": 4}, HOLD, "budget_seconds"),
-    ],
-)
-async def test_summary_counts_for_the_budget(
-    tmp_path: Path, limit: dict[str, Any], answer: Answer, status: str
-) -> None:
-    with serving(summarized_by(answer)) as server:
-        assert (await run(tmp_path, server, **limit))["status"] == status
+async def test_summary_ends_with_the_time_of_the_run(tmp_path: Path) -> None:
+    with serving(summarized_by(HOLD)) as server:
+        assert (await run(tmp_path, server, run_max_seconds=4))["status"] == "budget_seconds"
     assert sum("tools" not in request for request in server.requests) == 1
 
 
@@ -82,21 +72,12 @@ async def test_error_of_a_summary_is_explained_and_redacted(tmp_path: Path) -> N
         await run(tmp_path, server)
 
 
-@pytest.mark.parametrize(
-    ("answer", "shown"),
-    [
-        (said({"content": "a summary"}), "a summary"),
-        (said({"content": ""}), "The model wrote no summary."),
-        (TOO_LONG, "The model wrote no summary."),
-    ],
-)
-async def test_summary_names_the_whole_conversation(tmp_path: Path, answer: Answer, shown: str) -> None:
-    with serving(summarized_by(answer)) as server:
+async def test_summary_names_the_saved_conversation(tmp_path: Path) -> None:
+    with serving(summarized_by(said({"content": "a summary"}))) as server:
         text = (await run(tmp_path, server))["messages"][-1].text
-    assert shown in text
+    assert "a summary" in text
     [history] = (tmp_path / "artifacts" / "conversation_history").iterdir()
     assert f"/artifacts/conversation_history/{history.name}" in text
-    assert history.read_text().count(json.dumps(CONTENT)) == CALLS - 3  # the newest six messages stay
 
 
 async def test_conversation_that_cannot_be_shortened_is_an_error_that_clients_see(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Bind the calls that summarize a long conversation, as other calls of the model are bound."""
+"""Bound the time of calls that summarize a long conversation, and explain and redact their errors."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ class SummarizationMiddleware(DeepagentsSummarizationMiddleware):
     """Replaces deepagents' middleware of the same name, which asks for a summary outside of other middleware.
 
     Here that call has its errors explained and redacted. In an asynchronous run it ends with the run's time.
+    It counts neither as a call of the run nor for its tokens.
     """
 
     def __init__(

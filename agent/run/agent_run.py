@@ -150,7 +150,8 @@ class Run:
 
     def ended(self, status: str, text: str) -> Result:
         """Return a result with the executions and files so far."""
-        files = [self._redact(path) for path in made_since(self._before or Listing(), self._now)]
+        before = Listing() if self._before is None else self._before
+        files = [self._redact(path) for path in made_since(before, self._now)]
         return Result(self.thread_id, status, self._redact(text), self._executions, files)
 
     async def _stream(self, given: Any, *, settled: bool = False) -> AsyncGenerator[Event, None]:

@@ -93,11 +93,11 @@ Deletions are always asked about."""
     """`batched`: one question about all calls of a reply. `per_call`: one question for each call. The names \
 are LangChain's."""
     run_max_calls: int = Field(60, ge=1, le=100_000)
-    """Model calls that one run may make."""
+    """Model calls that one run may make. A call that summarizes a long conversation does not count."""
     run_max_seconds: float = Field(1800, ge=1, le=604_800)
     """Seconds that models and tools may work in one run; waiting for approval does not count."""
     run_max_tokens: int = Field(2_000_000, ge=1, le=1_000_000_000_000)
-    """Tokens that one run may use, input and output together."""
+    """Tokens that one run may use, input and output together, without those of summaries."""
 
     setup_engine: bool = Field("1", validate_default=True)
     """Whether `code-agent setup` may install Docker Engine where no Engine answers (Debian, as root)."""

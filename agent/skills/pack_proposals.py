@@ -59,6 +59,8 @@ def proposal(folder: Path) -> dict[str, Any]:
     for why in closed[:MOST_UNREAD]:
         shown = plain(str(Path(why.filename).relative_to(folder)))
         unread.append(f"the folder {shown} cannot be read ({why.strerror})")
+    if len(closed) > MOST_UNREAD:
+        unread.append(f"{len(closed) - MOST_UNREAD} more folders cannot be read")
     return {"name": plain(folder.name), "files": files, "unread": unread}
 
 

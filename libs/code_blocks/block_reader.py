@@ -203,13 +203,17 @@ class _Lines:
         return place >= 0 and self._last.get(line, -1) >= place + len(code)
 
 
-def open_here_document(code: str) -> str | None:
-    """Return the word that would end the here-document in which bash code ends. None: it ends in none."""
+def open_here_document(code: str, *, indented: bool = False) -> str | None:
+    """Return the word that would end the here-document in which bash code ends. None: it ends in none.
+
+    Args:
+        indented: whether a line with blanks around the word counts as the end, too.
+    """
     words: list[str] = []
     for line in code.split("\n"):
         if not words:
             words = [found[2] for found in _HERE_DOCUMENT.finditer(line)]
-        elif line.lstrip("\t") == words[0]:
+        elif (line.strip() if indented else line.lstrip("\t")) == words[0]:
             del words[0]
     return words[0] if words else None
 

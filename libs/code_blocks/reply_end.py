@@ -45,12 +45,11 @@ def imagined(reply: str) -> int | None:
 def _has_whole_blocks(reply: str) -> bool:
     """Return whether the beginning of a reply has blocks, the last of which does not go on.
 
-    A block whose here-document is open goes on: a fence of the document has ended it for the reader. A line
-    with blanks around the word counts as the end, too: bash goes on, but the model has meant the end.
+    A block whose here-document is open goes on: a fence of the document has ended it for the reader. At an
+    indented end, bash goes on, but the model has meant the end.
     """
     begun = read_reply(reply)
     if not begun.blocks or begun.problem:
         return False
     last = begun.blocks[-1]
-    word = open_here_document(last.code) if last.language == "bash" else None
-    return word is None or word in map(str.strip, last.code.split("\n"))
+    return last.language != "bash" or open_here_document(last.code, indented=True) is None

@@ -33,16 +33,21 @@ _PROVIDER_ERRORS = {
 }
 """Module of a provider -> base class of its errors. Looked up only in loaded modules."""
 
-_TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error"})
-"""Code or type, in OpenAI's and in llama.cpp's answer, of a request that does not fit the model's context."""
-
 
 class ModelFailed(RuntimeError):
     """Replaces an error of a provider, or an error that contained a secret and could not be changed.
 
     A RuntimeError, because LangGraph's server shows clients the messages of this class, and hides the
     messages of the classes of providers.
+
+    Args:
+        status_code: HTTP status of the answer. From it and the text, deepagents tells that a context is too
+            long, and summarizes the conversation.
     """
+
+    def __init__(self, text: str, status_code: int | None = None) -> None:
+        super().__init__(text)
+        self.status_code = status_code
 
 
 class ConversationTooLong(ModelFailed, ContextOverflowError):
@@ -62,7 +67,8 @@ def explained_errors(redact: Redact | None) -> Iterator[None]:
         shown = error if redact is None else without_secrets(error, redact)
         text = provider_failure(shown)
         if text is not None and not isinstance(shown, ModelFailed):
-            raise (ConversationTooLong if _too_long(shown) else ModelFailed)(text) from shown
+            failed = ConversationTooLong if isinstance(shown, ContextOverflowError) else ModelFailed
+            raise failed(text, getattr(shown, "status_code", None)) from shown
         if shown is error:
             raise
         raise shown from None
@@ -74,13 +80,6 @@ def provider_failure(error: BaseException) -> str | None:
     if not isinstance(error, (ModelError, httpx.HTTPError, *filter(None, loaded))):
         return None
     return f"The model could not be reached or refused: {with_address(error)}"
-
-
-def _too_long(error: BaseException) -> bool:
-    named = (getattr(error, "code", None), getattr(error, "type", None))  # any JSON
-    return isinstance(error, ContextOverflowError) or any(
-        isinstance(each, str) and each in _TOO_LONG for each in named
-    )
 
 
 def with_address(error: BaseException) -> str:

@@ -35,7 +35,8 @@ FOLDERS = ("data", "scripts", "results")
 def in_one_line(path: str) -> str:
     """Return a path for a line of text.
 
-    Line ends, control characters and bytes that are not UTF-8 are written out, in quotation marks.
+    Line ends, control characters, unusual spaces and bytes that are not UTF-8 are written out, in quotation
+    marks.
     """
     return path if path.isprintable() else repr(path)
 

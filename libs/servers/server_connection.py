@@ -150,7 +150,7 @@ class Connection:
                     try:
                         return await listing_of(client)
                     except MCPError as error:
-                        if error.code not in _SESSION_CODES:
+                        if not (_is_lost(error) or await _refuses_all(client, error)):
                             raise
                         await self._drop(ended)  # perhaps a call has ended the server meanwhile
                 return await listing_of(await self._client())
@@ -174,7 +174,7 @@ class Connection:
         except MCPError as error:
             gone = ended is not None and ended.is_set()
             if await _refuses_all(client, error):
-                await self._drop(ended)  # the server answered before it looked at the call
+                await self._drop(ended)  # presumably the server answered before it looked at the call
                 raise _ServerGone(_why(error)) from None
             if gone or _is_lost(error):
                 await self._drop(ended)

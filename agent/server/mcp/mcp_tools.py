@@ -144,7 +144,7 @@ def _waiting(ended: Ended, answer: Mapping[str, Any]) -> str:
         for number, request in enumerate(requests, 1)
     )
     effects = any("effect" in request for request in requests)
-    ran = "a call below that has run already says so" if effects else "none of it has run"
+    ran = "each call below that has already run says so" if effects else "none of it has run"
     return (
         f"This waits for a person's approval; {ran}. Thread: {ended.thread_id}\n\n{shown}\n\n"
         "A person decides, not a model: tell them what waits. They answer on this server's page or in "

@@ -194,7 +194,7 @@ async def test_one_block_cuts_replies_after_the_first_block(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("one_block", [True, False])
 def test_reply_is_not_cut_inside_a_here_document(tmp_path: Path, one_block: bool) -> None:
-    readme = bash("cat > readme <<'EOF'\n```\nls\n```\nIt prints:\n```output\na\n```\nEOF")
+    readme = bash("cat <<'EOF'\na\nEOF\ncat > b <<'EOF'\n```\nls\n```\nIt prints:\n```output\na\n```\nEOF")
     result = run(tmp_path, readme, bash("ls"), "Done.", one_block=one_block)
     assert "not clear where it ends" in said_to_the_model(result)[0]
     assert outputs(result) == [""], "nothing was written"

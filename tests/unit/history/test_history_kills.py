@@ -15,7 +15,6 @@ from tests.support.workspaces.captured_threads import CapturedThreads
 KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from typing import Any
 from libs.persistence.thread_database import SqliteDatabase
 from libs.workspace import Catalog, Contents
 from libs.workspace.ledger import Ledger

@@ -21,7 +21,7 @@ CONTENT = "a line that is kept\n" * 200
 CALLS = 12
 HEAD = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m"}
 USAGE = {"prompt_tokens": 80, "completion_tokens": 20, "total_tokens": 100}
-TOO_LONG = (400, {"error": {"message": "too long", "code": "context_length_exceeded"}})
+TOO_LONG = (400, {"error": {"message": "the request exceeds the available context size", "code": 400}})
 
 
 def said(message: dict[str, Any], **more: Any) -> Answer:

@@ -163,7 +163,7 @@ def test_what_an_older_process_has_started_since_a_moment_is_left_out() -> None:
                 os.kill(pid, 9)
 
 
-def test_figure_does_not_replace_one_that_another_session_has_just_saved(
+def test_figure_does_not_replace_one_of_another_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     figure = SimpleNamespace(savefig=lambda to, **_: to.write(b"mine"))
@@ -171,7 +171,6 @@ def test_figure_does_not_replace_one_that_another_session_has_just_saved(
     plt = SimpleNamespace(get_fignums=lambda: [1], figure=lambda _: figure, close=lambda _: None)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", plt)  # type: ignore[arg-type]
     monkeypatch.setattr(block_figures, "_FOLDER", str(tmp_path))
-    monkeypatch.setattr(os.path, "exists", lambda _: False)  # it came after the look for a free name
     (tmp_path / "figure-1.png").write_bytes(b"of another session")
     block_figures.Figures(shown.append).save()
     assert shown == [f"[figure saved: {tmp_path}/figure-2.png]\n"]

@@ -23,7 +23,7 @@ def test_tool_of_mcp_names_absent_paths_of_the_task() -> None:
 
 @pytest.mark.parametrize(
     ("more", "told"),
-    [({}, "; none of it has run."), ({"effect": {}}, "; a call below that has run already says so.")],
+    [({}, "; none of it has run."), ({"effect": {}}, "; each call below that has already run says so.")],
 )
 def test_tool_says_of_a_waiting_call_whether_it_has_run(more: dict[str, Any], told: str) -> None:
     question = {"id": "i", "value": {"action_requests": [{"name": "execute", "args": {}, **more}]}}

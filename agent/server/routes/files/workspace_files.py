@@ -100,8 +100,8 @@ class _Entry(BaseModel, extra="forbid"):
     kind: Literal["file", "folder", "link", "other"] = Field(
         description="other: a FIFO, a socket, a device, a name that is not UTF-8, or what cannot be read."
     )
-    bytes: int
-    modified: float = Field(description="Seconds since 1970.")
+    bytes: int = Field(description="0 if it cannot be read.")
+    modified: float = Field(description="Seconds since 1970; 0 if it cannot be read.")
     leads_to: Literal["file", "folder", "other"] | None = Field(
         description="What a link leads to, if that exists."
     )

@@ -23,7 +23,7 @@ _MOST_EXPANDED: Final = 100_000
 """Characters of all patterns that a pattern with braces stands for."""
 _WILDCARDS: Final = frozenset("*?[")
 _UNKNOWN: Final = {
-    r"\\[*?\[\]{}]": "a backslash does not take the meaning of a wildcard: write [*], or '?'",
+    r"\\[*?\[\]{}]": "a backslash escapes nothing: write '?' for the character",
     r"\{-?\w+\.\.-?\w+(\.\.-?\d+)?\}": "braces hold no range: write {1,2,3} or [1-3]. For a '{', write '?'",
     r"\[:\w+:\]": "brackets hold no class: write [0-9] or [A-Za-z]",
 }

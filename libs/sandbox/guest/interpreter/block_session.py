@@ -126,7 +126,8 @@ class Session:
         during a block, even if an earlier block has set another handler or has blocked SIGINT. Between two
         blocks SIGINT has no effect.
         """
-        attempt(_set_mask, _UNBLOCK, [_SIGINT])  # here, so that an interrupt of an earlier block is not late
+        # Before SIGINT raises an error: an interrupt that an earlier block has held back has no effect.
+        attempt(_set_mask, _UNBLOCK, [_SIGINT])
         status = attempt(self._status, source)
         if status is None:
             attempt(self._show, _UNSHOWN)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from base64 import b64decode
 from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import PurePosixPath
 from typing import Any
 
 from deepagents.backends.protocol import (
@@ -49,18 +47,6 @@ _WRITABLE = "a folder that can be written, as /workspace and /tmp are unless the
 _WORDS = {"file_not_found": "path_not_found"}
 _EXPLAINED = {"failed", "too_many", "timeout", "invalid_path", "half_character"}
 """Errors whose message says more than their word."""
-_MISNAMED = (
-    "its content is not of the kind that its name ends with, so it cannot be shown. Look at its beginning "
-    "with a command; give a picture of another kind the ending of that kind."
-)
-_BEGINNINGS = {
-    ".png": (b"\x89PNG\r\n\x1a\n",),
-    ".jpg": (b"\xff\xd8\xff",),
-    ".jpeg": (b"\xff\xd8\xff",),
-    ".gif": (b"GIF87a", b"GIF89a"),
-    ".webp": (b"RIFF",),
-}
-"""Ending of a picture's name -> what its content begins with."""
 _PROTOCOL_ERRORS = {"file_not_found", "permission_denied", "is_directory", "invalid_path"}
 
 
@@ -139,8 +125,6 @@ def read(path: str, answer: Answer) -> ReadResult:
     if page.get("none_asked"):
         return ReadResult(file_data=FileData(content="", encoding="utf-8"), no_lines_requested=True)
     if "base64" in page:
-        if _misnamed(path, page["base64"]):
-            return ReadResult(error=f"File '{_cut(path)}': {_MISNAMED}")
         return ReadResult(file_data=FileData(content=page["base64"], encoding="base64"))
     content = page["content"] + _REPLACED * page["replaced"] + _page_cut(path, page)
     return ReadResult(
@@ -151,18 +135,6 @@ def read(path: str, answer: Answer) -> ReadResult:
         end_line=page["end"],
         next_offset=page["next"],
     )
-
-
-def _misnamed(path: str, content: str) -> bool:
-    """Return whether a picture or PDF is none, by its first bytes.
-
-    A provider would refuse it in each further request of the thread.
-    """
-    kind = PurePosixPath(path).suffix.lower()
-    head = b64decode(content[:1368])
-    if kind == ".pdf":  # readers allow other bytes before the mark
-        return b"%PDF-" not in head
-    return kind in _BEGINNINGS and not head.startswith(_BEGINNINGS[kind])
 
 
 def _page_cut(path: str, page: dict[str, Any]) -> str:

@@ -137,25 +137,3 @@ def test_lines_are_counted_as_they_are_shown(tmp_path: Path, content: bytes, lin
         assert told == f"line offset {offset} exceeds file length ({lines} lines)"
     first = read(path, content, 0, 1)
     assert (first.total_lines, first.next_offset) == (lines, 1 if lines > 1 else None)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "shown"),
-    [
-        ("a.png", b"\x89PNG\r\n\x1a\n\0", True),
-        ("A.JPG", b"\xff\xd8\xff\xe0\0", True),
-        ("a.gif", b"GIF89a\0", True),
-        ("a.pdf", b"\xef\xbb\xbf%PDF-1.7\n", True),
-        ("a.mp4", b"\0", True),
-        ("a.png", b"<html>404</html>", False),
-        ("a.png", b"\xff\xd8\xff\xe0\0", False),
-        ("a.webp", b"x", False),
-        ("a.pdf", b"<html>404</html>", False),
-    ],
-)
-def test_file_that_is_not_what_its_name_says_is_not_shown(
-    tmp_path: Path, name: str, content: bytes, shown: bool
-) -> None:
-    answer = read(tmp_path / name, content)
-    assert (answer.file_data is not None) == shown
-    assert shown or "not of the kind that its name ends with" in str(answer.error)

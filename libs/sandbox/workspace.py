@@ -31,14 +31,16 @@ __all__ = [
 FOLDERS = ("data", "scripts", "results")
 """Folders of a workspace. In the sandbox each is also reachable as `/data`, `/scripts`, `/results`."""
 
+_BROKEN_LINE = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029\ud800-\udfff]")
+"""Line ends, see `str.splitlines`, and surrogates, which stand for bytes that are not UTF-8."""
+
 
 def in_one_line(path: str) -> str:
     """Return a path for a line of text.
 
-    Line ends, control characters, unusual spaces and bytes that are not UTF-8 are written out, in quotation
-    marks.
+    A path that holds a line end, or bytes that are not UTF-8, is written out in quotation marks.
     """
-    return path if path.isprintable() else repr(path)
+    return repr(path) if _BROKEN_LINE.search(path) else path
 
 
 _SANDBOX_ID = 1000

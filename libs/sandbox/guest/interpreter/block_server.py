@@ -15,7 +15,8 @@ from os import _exit, close, dup, dup2, fstat, getpid, kill, set_blocking
 from signal import SIGRTMAX
 from typing import Any, Final
 
-from libs.sandbox.guest.interpreter.block_session import FAILED, Session, attempt, write
+from libs.sandbox.guest.interpreter.block_calls import attempt, write
+from libs.sandbox.guest.interpreter.block_session import FAILED, Session
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]
 """A copy, because a block may replace names in the module `builtins`."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-# The module `signal` calls functions that a block may replace.
-import _signal  # type: ignore[import-not-found]
 import ast
 import builtins
 import contextvars
@@ -15,16 +13,20 @@ import sys
 import types
 import warnings
 from ast import Assign, Expr, Expression, Name, Store
-from collections.abc import Callable
 from contextlib import suppress
-from errno import EAGAIN
 from inspect import CO_COROUTINE
 from os import _exit, getpid
 from os import read as _read
 from os import set_blocking as _set_blocking
-from os import write as _write
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
+from libs.sandbox.guest.interpreter.block_calls import (
+    attempt,
+    ignore_interrupts,
+    interruptible,
+    unblock_interrupts,
+    write,
+)
 from libs.sandbox.guest.interpreter.block_errors import error_message, error_text
 from libs.sandbox.guest.interpreter.block_figures import Figures
 from libs.sandbox.guest.interpreter.block_source import is_muted, lines
@@ -47,13 +49,6 @@ _REST: Final = "[SystemExit: the rest of the block did not run]\n"
 _UNSHOWN: Final = "[the block raised an error that cannot be shown]\n"
 _flush_c: Final = ctypes.CDLL(None).fflush
 _set_trace: Final = sys.settrace
-_set_handler: Final = _signal.signal
-_SIGINT: Final = _signal.SIGINT
-_interrupt: Final = _signal.default_int_handler
-_set_mask: Final = _signal.pthread_sigmask
-_UNBLOCK: Final = _signal.SIG_UNBLOCK
-
-Result = TypeVar("Result")
 
 
 class Session:
@@ -80,8 +75,7 @@ class Session:
         """How often the memory for a block was refused."""
         self._between: list[str] = []
         """Errors that signal handlers and threads have raised since the last block."""
-        _set_handler(_SIGINT, _ignore)
-        _set_mask(_UNBLOCK, [_SIGINT])
+        ignore_interrupts()
 
     def read(self, descriptor: int, length: int) -> bytes:
         """Read `length` bytes, or none at the end or if the descriptor is closed.
@@ -127,7 +121,7 @@ class Session:
         blocks SIGINT has no effect.
         """
         # Before SIGINT raises an error: an interrupt that an earlier block has held back has no effect.
-        attempt(_set_mask, _UNBLOCK, [_SIGINT])
+        attempt(unblock_interrupts)
         status = attempt(self._status, source)
         if status is None:
             attempt(self._show, _UNSHOWN)
@@ -138,7 +132,7 @@ class Session:
             self._show(f"[raised by a signal handler or a thread since the last block: {error.rstrip()}]\n")
         self._between = []
         try:
-            _interruptible(self._run, source)
+            interruptible(self._run, source)
         except BaseException as error:
             return self._failed(error)
         return DONE
@@ -162,7 +156,7 @@ class Session:
     def _failed(self, error: BaseException) -> int:
         """Print the error of a block and return the block's status."""
         if issubclass(type(error), SystemExit):  # `__class__` of an error may be anything
-            code = _interruptible(getattr, error, "code")  # `code` may be a property
+            code = interruptible(getattr, error, "code")  # `code` may be a property
             number = 0 if code is None else int.__int__(code) if issubclass(type(code), int) else None
             if number == 0:
                 if getpid() == self._own and attempt(self._has_rest, error):
@@ -170,9 +164,9 @@ class Session:
                 return DONE
             if number is not None and getpid() != self._own:
                 return number & 0xFF  # the exit code of a forked child
-            text = f"{code}\n" if type(code) is str else attempt(_interruptible, error_message, error)
+            text = f"{code}\n" if type(code) is str else attempt(interruptible, error_message, error)
         else:
-            text = attempt(_interruptible, error_text, self._module.__dict__, error)
+            text = attempt(interruptible, error_text, self._module.__dict__, error)
         self._show(text or f"{type(error).__name__}\n")
         return INTERRUPTED if issubclass(type(error), KeyboardInterrupt) else FAILED
 
@@ -270,38 +264,6 @@ def _until_done(loop: Any, task: Any) -> Any:
                 raise
 
 
-def attempt(do: Callable[..., Result], *arguments: Any) -> Result | None:
-    """Call a function. Return None if it raises.
-
-    A block can make almost every call of this program raise: with an audit hook, a signal handler, an object
-    whose methods raise, or a changed standard library. The variables must survive such errors.
-    """
-    try:
-        return do(*arguments)
-    except BaseException:
-        return None
-
-
-def write(descriptor: int, data: bytes) -> None:
-    """Write to a descriptor, also when a signal handler or a thread raises. See `Session.read`.
-
-    Does nothing if the descriptor is closed.
-    """
-    written: list[int] = []
-    while True:
-        try:
-            left = data[sum(written) :]
-            if not left:
-                return
-            written.extend(map(_write, (descriptor,), (left,)))
-        except BaseException as error:
-            number = attempt(getattr, error, "errno")
-            if number == EAGAIN:  # a program has made the descriptor non-blocking
-                attempt(_set_blocking, descriptor, True)
-            elif number:
-                return
-
-
 def _compiled(tree: ast.AST, name: str, mode: str) -> types.CodeType:
     # dont_inherit: the `from __future__` of this file would turn annotations of a block into strings.
     return compile(tree, name, mode, _CODE, dont_inherit=True)  # type: ignore[call-overload, no-any-return]
@@ -335,20 +297,3 @@ def _is_raised_below(error: BaseException) -> bool:
 
 def _flush(name: str) -> None:
     getattr(sys, name).flush()
-
-
-def _interruptible(do: Callable[..., Result], *arguments: Any) -> Result:
-    """Call a function. During the call, SIGINT raises KeyboardInterrupt; afterwards SIGINT has no effect."""
-    try:
-        try:
-            _set_handler(_SIGINT, _interrupt)
-            return do(*arguments)
-        finally:
-            _set_handler(_SIGINT, _ignore)
-    except BaseException:
-        _set_handler(_SIGINT, _ignore)  # the interrupt may have come before the call above
-        raise
-
-
-def _ignore(*_: object) -> None:
-    """Handle SIGINT between blocks. Unlike SIG_IGN, programs that a thread starts do not inherit this."""

@@ -1,0 +1,83 @@
+"""Calls code so that neither an interrupt nor a broken block ends the interpreter (standard library only)."""
+
+from __future__ import annotations
+
+# The module `signal` calls functions that a block may replace.
+import _signal  # type: ignore[import-not-found]
+import builtins
+from collections.abc import Callable
+from errno import EAGAIN
+from os import set_blocking as _set_blocking
+from os import write as _write
+from typing import Any, Final, TypeVar
+
+__builtins__ = dict(vars(builtins))  # type: ignore[assignment]
+"""A copy, because a block may replace names in the module `builtins`."""
+
+_set_handler: Final = _signal.signal
+_SIGINT: Final = _signal.SIGINT
+_interrupt: Final = _signal.default_int_handler
+_set_mask: Final = _signal.pthread_sigmask
+_UNBLOCK: Final = _signal.SIG_UNBLOCK
+
+Result = TypeVar("Result")
+
+
+def attempt(do: Callable[..., Result], *arguments: Any) -> Result | None:
+    """Call a function. Return None if it raises.
+
+    A block can make almost every call of this program raise: with an audit hook, a signal handler, an object
+    whose methods raise, or a changed standard library. The variables must survive such errors.
+    """
+    try:
+        return do(*arguments)
+    except BaseException:
+        return None
+
+
+def write(descriptor: int, data: bytes) -> None:
+    """Write to a descriptor, also when a signal handler or a thread raises. See `Session.read`.
+
+    Does nothing if the descriptor is closed.
+    """
+    written: list[int] = []
+    while True:
+        try:
+            left = data[sum(written) :]
+            if not left:
+                return
+            written.extend(map(_write, (descriptor,), (left,)))
+        except BaseException as error:
+            number = attempt(getattr, error, "errno")
+            if number == EAGAIN:  # a program has made the descriptor non-blocking
+                attempt(_set_blocking, descriptor, True)
+            elif number:
+                return
+
+
+def ignore_interrupts() -> None:
+    """Let SIGINT have no effect, except during `interruptible`."""
+    _set_handler(_SIGINT, _ignore)
+    unblock_interrupts()
+
+
+def unblock_interrupts() -> None:
+    """Deliver the SIGINT that a block has held back, and no longer hold SIGINT back."""
+    _set_mask(_UNBLOCK, [_SIGINT])
+
+
+def interruptible(do: Callable[..., Result], *arguments: Any) -> Result:
+    """Call a function. During the call, SIGINT raises KeyboardInterrupt; afterwards SIGINT has no effect."""
+    try:
+        try:
+            _set_handler(_SIGINT, _interrupt)
+            return do(*arguments)
+        finally:
+            _set_handler(_SIGINT, _ignore)
+    except BaseException:
+        _set_handler(_SIGINT, _ignore)  # the interrupt may have come before the call above
+        raise
+
+
+def _ignore(*_: object) -> None:
+    """Handle SIGINT between blocks. Unlike SIG_IGN, programs that a thread starts do not inherit this."""

@@ -26,7 +26,7 @@ from agent.run.run_events import (
 from agent.run.run_steps import run_result, steps_taken
 from agent.run.runtime import Runtime, open_runtime
 from agent.run.thread_points import ThreadPoints
-from agent.run.turn_points import Point, WrongPoint
+from agent.run.turn_points import Point, ThreadGone, WrongPoint
 
 __all__ = [
     "GRACE",
@@ -48,6 +48,7 @@ __all__ = [
     "Runtime",
     "SecretSuspected",
     "TextDelta",
+    "ThreadGone",
     "ThreadPoints",
     "ToolEnded",
     "ToolStarted",

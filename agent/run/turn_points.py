@@ -18,11 +18,15 @@ from libs.persistence.lineage import Ancestor, lineage
 from libs.persistence.served_saver import ServedSaver
 from libs.workspace.history import TurnChange
 
-__all__ = ["Point", "TurnPoints", "WrongPoint"]
+__all__ = ["Point", "ThreadGone", "TurnPoints", "WrongPoint"]
 
 
 class WrongPoint(Exception):
     """There is no such point in the thread, or nothing to undo; the message says what there is."""
+
+
+class ThreadGone(WrongPoint):
+    """The thread was deleted, perhaps while it was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +85,11 @@ class TurnPoints:
         """Return the latest checkpoint.
 
         Raises:
-            WrongPoint: there is no such thread.
+            ThreadGone: there is no such thread.
         """
         found = await self._saver.aget_tuple(self._config())
         if found is None:
-            raise WrongPoint(f"There is no thread {self._thread!r} to go back in.")
+            raise ThreadGone(f"There is no thread {self._thread!r} to go back in.")
         return found
 
     async def _turns(self) -> AsyncIterator[_Turn]:
@@ -134,10 +138,14 @@ class TurnPoints:
         return Point(turn.number, end["ts"], "\n".join(turn.asked), ticket, turn.end, turn.asked)
 
     async def read(self, checkpoint: str) -> CheckpointTuple:
-        """Return a checkpoint of the thread."""
+        """Return a checkpoint of the thread.
+
+        Raises:
+            ThreadGone: the thread has no such checkpoint any more.
+        """
         found = await self._saver.aget_tuple(self._config(checkpoint_id=checkpoint))
         if found is None:
-            raise WrongPoint(f"The thread {self._thread!r} was deleted meanwhile.")
+            raise ThreadGone(f"The thread {self._thread!r} was deleted meanwhile.")
         return found
 
     def _config(self, **more: str) -> Any:

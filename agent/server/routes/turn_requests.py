@@ -8,7 +8,7 @@ from uuid import UUID
 
 from starlette.requests import Request
 
-from agent.run import Runtime, ThreadPoints, WrongPoint
+from agent.run import Runtime, ThreadGone, ThreadPoints, WrongPoint
 from agent.server.json_exchange import Refused
 from libs.persistence import CheckpointerUnavailable
 from libs.sandbox import FileFailed, SandboxError
@@ -43,13 +43,15 @@ async def points_of(request: Request, thread: str) -> ThreadPoints:
 
 @asynccontextmanager
 async def refusing() -> AsyncIterator[None]:
-    """Turn errors of turns, snapshots and sandboxes into refusals: 400, 410 and 503."""
+    """Turn errors of turns, snapshots and sandboxes into refusals: 400, 404, 410 and 503."""
     try:
         yield
+    except ThreadGone as gone:
+        raise Refused(404, str(gone)) from None
     except WrongPoint as wrong:
         raise Refused(400, str(wrong)) from None
-    except (NoCapture, ManifestMissing, ContentMissing) as gone:
-        raise Refused(410, f"{gone} {gone.hint}") from None
+    except (NoCapture, ManifestMissing, ContentMissing) as lost:
+        raise Refused(410, f"{lost} {lost.hint}") from None
     except (SnapshotsUnavailable, SandboxError, CheckpointerUnavailable) as error:
         raise Refused(503, f"{error} {error.hint}") from error
     except FileFailed as error:

@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
-from agent.run import Point, ThreadPoints, WrongPoint, open_runtime
+from agent.run import Point, ThreadGone, ThreadPoints, WrongPoint, open_runtime, turn_points
 from agent.run.runtime import Runtime
+from agent.server.json_exchange import Refused
+from agent.server.routes.turn_requests import refusing
+from libs.persistence.lineage import lineage
 from tests.integration.workspace.counted_turns import content, place, turn
 
 pytestmark = pytest.mark.docker
@@ -92,3 +95,24 @@ async def test_files_stay_while_a_call_that_has_run_waits_for_a_decision(countin
         assert content() == "1\n"
         await points.go_to(0)
         assert content() == ""
+
+
+async def test_thread_deleted_while_its_turns_are_read_is_not_found(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await turn(runtime, "first")
+    points = await runtime.points("t")
+    line = await lineage(runtime.threads, "t")
+
+    async def read_before(*_: object) -> object:
+        return line
+
+    await runtime.threads.adelete_thread("t")
+    monkeypatch.setattr(turn_points, "lineage", read_before)
+    for read in (points.points, points.last, points.present):
+        with pytest.raises(ThreadGone):
+            await read()
+    with pytest.raises(Refused, match="was deleted meanwhile") as refused:
+        async with refusing():
+            await points.points()
+    assert refused.value.status == 404

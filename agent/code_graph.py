@@ -13,6 +13,7 @@ from langgraph.types import Checkpointer
 
 from agent.config import INTERRUPT_ON, build_backend, build_model, given_or_loaded
 from agent.listing import LISTING_SECONDS, absent, data_listing, named_paths
+from agent.models import is_local
 from agent.parts import (
     AgentsFile,
     block_effects,
@@ -20,7 +21,6 @@ from agent.parts import (
     checked_rules,
     decision_log,
     graph_of,
-    is_local,
     prepared,
     run_budget,
     servers_of,

@@ -54,13 +54,13 @@ def given_or_loaded(settings: Settings | None) -> Settings:
 def build_model(settings: Settings, spec: str | None = None) -> BaseChatModel:
     """Make the chat model that `spec` names in the form of MODEL; without `spec`, the settings' model.
 
-    See `agent.parts.chat_model.build_model`.
+    See `agent.models.build_model`.
 
     Raises:
         SettingsError: `spec` has not the form of MODEL.
         TypeError: `spec` is not a text.
     """
-    from agent.parts import build_model as build
+    from agent.models import build_model as build
 
     if spec is not None and not isinstance(spec, str):
         raise TypeError(f"model is {spec!r}: give a chat model, or a name such as 'openai:gpt-5-mini'.")

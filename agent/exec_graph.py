@@ -13,9 +13,9 @@ from langgraph.types import Checkpointer, Command
 
 from agent.config import build_gates, build_model, given_or_loaded
 from agent.exec_agent import CallsInText, OneExecution
+from agent.models import RealModel
 from agent.parts import (
     AgentsFile,
-    RealModel,
     ShowsAgentsFile,
     graph_of,
     prepared,

@@ -13,9 +13,9 @@ from langgraph.types import Checkpointer
 from agent import prompt
 from agent.config import build_backend, build_gates, build_model, given_or_loaded
 from agent.listing import NamedPath, SaysAbsentPaths, absent
+from agent.models import RealModel
 from agent.parts import (
     AgentsFile,
-    RealModel,
     ShowsAgentsFile,
     captures_of,
     command_effects,

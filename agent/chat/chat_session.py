@@ -15,7 +15,7 @@ from langchain_core.messages import AIMessage, AnyMessage
 from rich.console import Console
 
 from agent.chat.typed_lines import TypedLines
-from agent.parts import shown_name
+from agent.models import shown_name
 from agent.run import Approval, Result, Runtime, complaint
 from agent.secrets import KNOWN
 from agent.terminal import (

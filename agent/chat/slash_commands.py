@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from agent.chat.chat_session import Chat, Command, tasks
 from agent.chat.rewind_commands import fork, rewind
 from agent.listing import is_plot
-from agent.parts import shown_name
+from agent.models import shown_name
 from agent.run import GRAPH_IDS, agent_of, model_in
 from agent.terminal import NoSuchGrant, grant_lines, grants_of
 from agent.terminal.terminal_plots import show_plot

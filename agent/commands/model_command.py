@@ -21,7 +21,7 @@ model_app = typer.Typer(no_args_is_help=True, help="Manage the local model.")
 @model_app.command("fetch")
 def fetch_model() -> None:
     """Download the local model once. An interrupted download resumes."""
-    from agent.parts import CHOICES, RUNTIME_COMMAND, unused_keys
+    from agent.models import CHOICES, RUNTIME_COMMAND, unused_keys
     from libs.models.openvino_engine import runtime_installed
     from libs.models.weights import QWEN_CODER, WeightsError, fetch, kept
 

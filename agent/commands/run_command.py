@@ -12,7 +12,7 @@ from typing import Any, Literal
 from rich.console import Console
 
 from agent.listing import is_plot
-from agent.parts import shown_name
+from agent.models import shown_name
 from agent.run import AgentName, Result, complaint, open_runtime
 from agent.secrets import KNOWN
 from agent.settings import load_settings

@@ -19,7 +19,7 @@ from langchain.agents.middleware.types import (
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolCall, ToolMessage
 from langgraph.runtime import Runtime
 
-from agent.parts import calls_tools
+from agent.models import calls_tools
 from libs.code_blocks import PROBLEMS, Reading, read_reply, without_thoughts
 from libs.exec_tool import NAME
 from libs.middleware.program_messages import by_person, told

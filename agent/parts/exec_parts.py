@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.listing import DataListing
-from agent.parts.chat_model import keys_in_use
+from agent.models import keys_in_use
 from agent.parts.egress_gateway import doors
 from agent.parts.mcp_servers import package_folder, server_services
 from agent.parts.tracing import export_spans

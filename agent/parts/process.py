@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from langchain_core.language_models import BaseChatModel
 from langsmith.utils import get_env_var
 
-from agent.parts.chat_model import build_model, served_model
-from agent.parts.provider_model import unused_keys
+from agent.models import build_model, served_model, unused_keys
 from agent.secrets import guard_sinks, guard_traces, secret_filter
 from agent.settings import Settings, load_settings
 from agent.threads import taking_turns

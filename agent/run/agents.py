@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from langchain_core.language_models import BaseChatModel
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from agent.parts import CHOICES, calls_tools, name_of
+from agent.models import CHOICES, calls_tools, name_of
 from agent.run.code_steps import CodeSteps
 from agent.run.deep_steps import DeepSteps
 from agent.run.run_steps import Steps

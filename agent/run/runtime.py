@@ -14,7 +14,8 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.types import StateSnapshot
 
 from agent.listing import Listing, NamedPath, absent, captured_listing, listing
-from agent.parts import DeferredCaptures, Parts, RuleBook, build_model, build_parts, captures_of, run_budget
+from agent.models import build_model
+from agent.parts import DeferredCaptures, Parts, RuleBook, build_parts, captures_of, run_budget
 from agent.run.agent_run import Run
 from agent.run.agents import GRAPH_IDS, AgentName, agent_of, build_agent, choose_agent
 from agent.run.sandbox_check import require_cluster, require_engine

@@ -140,7 +140,7 @@ def check_all() -> list[Check]:
 
 
 def _model_check(settings: Settings) -> Check:
-    from agent.parts import build_model, unused_keys
+    from agent.models import build_model, unused_keys
     from libs.models import DeferredChatModel, ModelUnavailable, ScriptError
 
     try:

@@ -11,7 +11,8 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agent.parts import Parts, calls_tools, served
+from agent.models import calls_tools
+from agent.parts import Parts, served
 from agent.run import GRAPH_IDS
 from agent.server.json_exchange import answer, endpoint
 from agent.server.method_routes import routes

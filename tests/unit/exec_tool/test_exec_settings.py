@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent.config import build_model, load_settings
-from agent.parts.chat_model import keys_in_use
+from agent.models import keys_in_use
 from agent.secrets.secret_values import PROVIDER_KEYS, known_secrets
 from agent.settings import Settings
 

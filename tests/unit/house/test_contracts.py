@@ -39,7 +39,7 @@ from langgraph.types import Command, Interrupt, interrupt
 from packaging.requirements import Requirement
 from pydantic import SecretStr
 
-from agent.parts.chat_model import RealModel
+from agent.models import RealModel
 from agent.server.langgraph_server import OWN_ENTRIES
 from agent.settings import ROOT
 from libs.backends.asynchronous_backend import AsyncBackend

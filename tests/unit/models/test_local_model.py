@@ -16,7 +16,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from agent.config import load_settings
-from agent.parts.chat_model import build_model
+from agent.models import build_model
 from libs.models.deferred_model import DeferredChatModel, ModelUnavailable
 from libs.models.gguf_header import GgufError, context_tokens
 from libs.models.local_model import ContextTooLong, LocalChatModel, Piece

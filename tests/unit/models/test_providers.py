@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from agent.cli import app
 from agent.commands.machine.doctor import check_all
 from agent.config import build_model
+from agent.models import served_model
 from agent.parts import build_parts
-from agent.parts.chat_model import served_model
 from agent.secrets import PROVIDER_KEYS
 from agent.settings import ROOT, Settings, load_settings
 from libs.models.deferred_model import DeferredChatModel, ModelUnavailable

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
-from agent.parts.provider_model import CHOICES, provider_model
+from agent.models.provider_model import CHOICES, provider_model
 from agent.secrets import key_of
 from agent.settings import Settings
-from libs.middleware.kept_calls import kept_reply
 from libs.models import DeferredChatModel, ModelUnavailable
 
 if TYPE_CHECKING:
@@ -28,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RUNTIME_COMMAND",
-    "RealModel",
     "build_model",
     "calls_tools",
     "is_local",
@@ -124,46 +117,6 @@ def shown_name(model: BaseChatModel) -> str:
     """Return a model's name for people, which tells a script from a model."""
     scripted = " (a script that is played, not a model)"
     return name_of(model) + ("" if isinstance(model, DeferredChatModel) else scripted)
-
-
-class RealModel(AgentMiddleware[Any, Any, Any]):
-    """Replaces a deferred model by the real model, so that prompt caching recognizes Anthropic's models.
-
-    Answers calls that cannot be kept: see `kept_reply`. List this middleware before the gates, which give the
-    calls their ids.
-
-    Args:
-        errors: makes a context that explains and redacts errors while the model is built and called.
-    """
-
-    def __init__(self, errors: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
-        super().__init__()
-        self._errors = errors
-
-    def wrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
-    ) -> ModelResponse[Any]:
-        with self._errors():
-            return _kept(handler(_with_real_model(request)))
-
-    async def awrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
-    ) -> ModelResponse[Any]:
-        with self._errors():
-            # In a thread, because building imports packages and reads certificates.
-            return _kept(await handler(await asyncio.to_thread(_with_real_model, request)))
-
-
-def _with_real_model(request: ModelRequest[Any]) -> ModelRequest[Any]:
-    if isinstance(request.model, DeferredChatModel):
-        return request.override(model=request.model.build())
-    return request
-
-
-def _kept(response: ModelResponse[Any]) -> ModelResponse[Any]:
-    return replace(response, result=kept_reply(response.result))
 
 
 def _build(settings: Settings, provider: str, name: str) -> BaseChatModel:

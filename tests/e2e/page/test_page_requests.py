@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import httpx
 import pytest
-from playwright.sync_api import Locator, Page, Response, Route, expect
+from playwright.sync_api import Locator, Page, Request, Response, Route, expect
 
-from tests.e2e.page.talk import approve, cards, open_chat, say
+from tests.e2e.page.talk import approve, cards, open_chat, run_ends, say
 from tests.servers.served import Served
 from tests.support.small_files import png
 from tests.support.waiting import eventually
@@ -105,6 +105,19 @@ def test_page_scrolls_to_a_late_plot_and_no_response_of_the_session_fails(
         (answers if response.status < 400 else failed).append(line)
 
     page.context.on("response", note)
+    waiting: list[str] = []
+
+    def begin(request: Request) -> None:
+        if request.url.endswith("/turns"):
+            waiting.append(request.url)
+
+    def end(request: Request) -> None:
+        if request.url in waiting:
+            waiting.remove(request.url)
+
+    page.context.on("request", begin)
+    page.context.on("requestfinished", end)
+    page.context.on("requestfailed", end)
     release = hold_pictures(page)
     open_chat(page)
     page.get_by_role("button", name="Files").click()
@@ -148,6 +161,10 @@ def test_page_scrolls_to_a_late_plot_and_no_response_of_the_session_fails(
     runs = f"{page_server.url}/threads/{address.rsplit('/', 1)[1]}/runs?status=running"
     # The page would stop a run that still ends, which the server then does not know any more.
     eventually(lambda: httpx.get(runs).json() == [])
+    run_ends(page)
+    page.wait_for_timeout(500)  # the page asks for the turns at the end of a run
+    while waiting:  # the deletion would answer them with 404
+        page.wait_for_timeout(100)
     page.on("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Delete the chat whole session").click()
     expect(page).to_have_url(f"{page_server.url}/app")

@@ -72,18 +72,23 @@ class LiteModel:
             other = _DISPENSABLE[refused]
             self._options = {**others, other: options[refused]} if other else others
         if not response.is_success:
-            status = _status(response)
-            raise ModelFailed(status.replace(self._key, "[REDACTED]") if self._key else status)
+            raise self._failed(response)
         try:
             choice = response.json()["choices"][0]
             content, cut = choice["message"]["content"], choice.get("finish_reason") == "length"
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            if "message" in _error(response):  # some servers report errors of a provider with status 200
+                raise self._failed(response) from None
             raise ModelFailed("Model error: the server's answer is not a chat completion") from None
         if cut and not _is_whole(content):
             raise InvalidOutput(f"the reply was cut off at {_MOST_TOKENS} tokens")
         if not isinstance(content, str):
             raise InvalidOutput
         return content
+
+    def _failed(self, response: httpx.Response) -> ModelFailed:
+        status = _status(response)
+        return ModelFailed(status.replace(self._key, "[REDACTED]") if self._key else status)
 
     async def _post(self, body: Mapping[str, Any]) -> httpx.Response:
         headers = {"Content-Type": "application/json"}

@@ -126,6 +126,7 @@ def test_request_to_the_model(server: Served, chat: ChatServer) -> None:
             "check OPENAI_API_KEY",
         ),
         ([[404, {"error": {"message": f"no model for {KEY}"}}]], "no model for [REDACTED]"),
+        ([[200, {"error": {"message": "Provider overloaded", "code": 502}}]], "200 OK: Provider overloaded"),
     ],
     ids=lambda value: str(value)[:40],
 )

@@ -175,6 +175,10 @@ class TestRepairs:
                 ExecResult(result={"answer": "Done."}, files={"results/a.png": b"12"}),
                 "Done.\n\nFiles: results/a.png (2 bytes)",
             ),
+            (
+                ExecResult(result={"answer": "Done."}, files={"a (9 bytes)\nb": b"12"}),
+                "Done.\n\nFiles: 'a (9 bytes)\\nb' (2 bytes)",
+            ),
             (ExecResult(stdout="printed", note=NO_VALUE), "printed"),
             (
                 ExecResult(stdout="printed", note=f"{NO_VALUE} 2 files are lost."),

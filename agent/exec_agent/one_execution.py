@@ -124,8 +124,10 @@ def _printed(outcome: Mapping[str, Any]) -> str:
 def _failed(outcome: Mapping[str, Any], tries: int) -> str:
     error = outcome["error"]
     what = "1 try" if tries == 1 else f"{tries} tries"
+    unknown = error["class"] == "interrupted"
+    end = "nobody knows how much of the task is done" if unknown else "the task is not done"
     return (
-        f"I stopped here: {what} failed, and the task is not done. {error['message']} ({error['class']}) "
+        f"I stopped here: {what} failed, and {end}. {error['message']} ({error['class']}) "
         f"{error['hint']}\n\nSend another message to go on; EXEC_REPAIRS says how often a program is mended."
     )
 

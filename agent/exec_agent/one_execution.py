@@ -18,6 +18,7 @@ from langgraph.runtime import Runtime
 
 from libs.exec_tool import NO_VALUE, outcome_in
 from libs.middleware.program_messages import by_person
+from libs.sandbox import in_one_line
 from libs.sandbox.host import shortened
 
 __all__ = ["OneExecution"]
@@ -100,7 +101,7 @@ def _answer(outcome: Mapping[str, Any]) -> str:
     if not parts:
         parts.append(_printed(outcome))
     if files := outcome["files"]:
-        named = [f"{file['path']} ({file['size']:,} bytes)" for file in files[:_MOST_NAMED]]
+        named = [f"{in_one_line(file['path'])} ({file['size']:,} bytes)" for file in files[:_MOST_NAMED]]
         more = f" and {len(files) - _MOST_NAMED} more" if len(files) > _MOST_NAMED else ""
         parts.append(f"Files: {', '.join(named)}{more}")
     # An output without JSON is an answer, too.
@@ -123,8 +124,10 @@ def _printed(outcome: Mapping[str, Any]) -> str:
 def _failed(outcome: Mapping[str, Any], tries: int) -> str:
     error = outcome["error"]
     what = "1 try" if tries == 1 else f"{tries} tries"
+    unknown = error["class"] == "interrupted"
+    end = "nobody knows how much of the task is done" if unknown else "the task is not done"
     return (
-        f"I stopped here: {what} failed, and the task is not done. {error['message']} ({error['class']}) "
+        f"I stopped here: {what} failed, and {end}. {error['message']} ({error['class']}) "
         f"{error['hint']}\n\nSend another message to go on; EXEC_REPAIRS says how often a program is mended."
     )
 

@@ -106,8 +106,8 @@ is fresh, so the counters are the program's."""
 ROUTES = "grep -hE '^(Ip|Udp): ' /proc/net/snmp\n"
 """Prints the kernel's counters of packets, in pairs of lines: names and values."""
 
-DISK = 'echo "disk $(stat -f -c %a /workspace)"'
-"""Prints the free space of the workspace."""
+DISK = 'echo "disk $(stat -f -c %a /workspace /tmp /dev/shm /run | sort -n | head -n 1)"'
+"""Prints the free space of the fullest disk. `tell_exception.py` looks at the same disks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Counted:
     unreached: int = 0
     """Packets that were sent to other machines or to a name server, and reached none."""
     disk_left: int | None = None
-    """Free blocks of the workspace."""
+    """Free blocks of the fullest disk."""
     left: int = 0
     """Processes that the program left running, and that were killed."""
 
@@ -190,7 +190,7 @@ def why_failed(
         computed = "" if kernel.cpu is None else f", with {kernel.cpu:.1f} s of processor time"
         fact = f"The program used up its time, {done.seconds:.1f} s{computed}."
     elif kernel.disk_left == 0:
-        fact = "The disk of the sandbox is full."
+        fact = "A disk of the sandbox is full."
     said = raised.message if raised else ""
     if not said and not done.timed_out:
         said = done.stderr[-_MOST_STDERR:].strip().rpartition("\n")[2]

@@ -48,7 +48,7 @@ class Execution(TypedDict):
     code: str
     output: str
     exit_code: int | None
-    """None if nothing ran or the end is unknown."""
+    """None if nothing ran. If the end is unknown: 125 for a command or a block, None for a whole program."""
     seconds: float
     """`RunResult.seconds`. For a whole program, with the start of its sandbox and its packages."""
 

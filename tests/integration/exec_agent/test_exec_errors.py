@@ -56,6 +56,7 @@ def hurried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CodeRunner]:
         ("bash", "./no-such-file", "runtime"),
         ("python", HUGE, "memory"),
         ("bash", "head -c 1G /dev/zero > big", "disk"),
+        ("bash", "head -c 1G /dev/zero > /tmp/big", "disk"),
         ("python", FORK_BOMB, "processes"),
         # The shell ends at once. The sleep gives the processes time to reach the limit.
         also("bash", ":(){ :|:& };: ; sleep 2", "processes"),
@@ -88,7 +89,7 @@ def test_error_class(run: CodeRunner, language: str, code: str, kind: str) -> No
             "python",
             "open('/tmp/big', 'wb').write(bytes(15 << 20))\nopen('/tmp/more', 'wb').write(bytes(9 << 20))",
             "disk",
-            "The program ended with exit code 1. OSError: [Errno 28] No space left on device",
+            "A disk of the sandbox is full. OSError: [Errno 28] No space left on device",
         ),
         (
             "python",

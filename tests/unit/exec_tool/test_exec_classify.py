@@ -172,7 +172,7 @@ def test_hint_names_the_import_of_a_module_of_the_sandbox(name: str, hinted: boo
     [
         (ended("MemoryError"), "The program ended with exit code 1. MemoryError: told"),
         ({"stderr": "x", "kernel": Counted(killed=1)}, "The sandbox ran out of memory. x"),
-        ({"stderr": "x", "kernel": Counted(disk_left=0)}, "The disk of the sandbox is full. x"),
+        ({"stderr": "x", "kernel": Counted(disk_left=0)}, "A disk of the sandbox is full. x"),
         (
             {"stderr": "x", "kernel": Counted(refused=2)},
             "The sandbox had no room for more processes: 2 were refused. x",

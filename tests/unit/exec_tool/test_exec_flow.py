@@ -139,6 +139,12 @@ class TestRepairs:
         assert last.startswith("It is 3.\n\n```json")
         assert "\n\nI stopped here: 1 try failed, and the task is not done. The sandbox ran out" in last
 
+    async def test_program_with_an_unknown_end_may_have_done_the_task(self, database: SqliteDatabase) -> None:
+        lost = ExecResult.failed("interrupted", "Its effect is unknown.", "Look first.")
+        last = (await Agent(database, playing(program()), lost, exec_repairs=0)())["messages"][-1].text
+        assert "not done" not in last
+        assert "nobody knows how much of the task is done. Its effect is unknown." in last
+
     async def test_answer_tells_what_an_earlier_reply_has_done(self, database: SqliteDatabase) -> None:
         both = Reply(tool_calls=program("a").tool_calls + program("b").tool_calls)
         mended = ExecResult(result={"answer": "It is 4."})
@@ -174,6 +180,10 @@ class TestRepairs:
             (
                 ExecResult(result={"answer": "Done."}, files={"results/a.png": b"12"}),
                 "Done.\n\nFiles: results/a.png (2 bytes)",
+            ),
+            (
+                ExecResult(result={"answer": "Done."}, files={"a (9 bytes)\nb": b"12"}),
+                "Done.\n\nFiles: 'a (9 bytes)\\nb' (2 bytes)",
             ),
             (ExecResult(stdout="printed", note=NO_VALUE), "printed"),
             (

@@ -185,14 +185,14 @@ class Sandbox(Tree, Protocol):
         how many names they leave out.
 
         No exception of a block ends the interpreter. The output says so if SystemExit ends a block before its
-        last statement, with code 0, too. A trace function (`sys.settrace`) ends with its block, and so does
-        another object as `sys.stdout` or `sys.stderr` whose `fileno()` is not 1 or 2: later blocks have their
-        output. If a block closes the interpreter's own descriptors, or answers in its place, the interpreter
-        ends with that block or a later one, and the output says so. At most 8 sessions live at once, unless
-        more run blocks: a further session ends the sessions that were idle longest. If no process can be
-        started for it, what commands have left running is ended, and SandboxBusy is raised. If commands have
-        left nothing running, the idle session with the most processes ends. Blocks of one session run one
-        after another.
+        last statement, with code 0, too. A trace or profile function (`sys.settrace`, `sys.setprofile`) ends
+        with its block; cProfile goes on. Another object as `sys.stdout` or `sys.stderr` whose `fileno()` is
+        not 1 or 2 ends with its block, too: later blocks have their output. If a block closes the
+        interpreter's own descriptors, or answers in its place, the interpreter ends with that block or a
+        later one, and the output says so. At most 8 sessions live at once, unless more run blocks: a further
+        session ends the sessions that were idle longest. If no process can be started for it, what commands
+        have left running is ended, and SandboxBusy is raised. If commands have left nothing running, the idle
+        session with the most processes ends. Blocks of one session run one after another.
 
         Args:
             session: name of the session, at most 65,535 bytes.

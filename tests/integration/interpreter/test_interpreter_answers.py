@@ -276,6 +276,12 @@ def test_block_that_takes_the_interpreters_descriptors_ends_at_once_and_says_so(
             "    if frame.f_code.co_name == 'flush': raise ValueError('traced')\nsys.settrace(trace)\n1 / 0",
             "ZeroDivisionError: division by zero",
         ),
+        (
+            "import sys\ndef profile(frame, event, arg):\n"
+            "    if frame.f_code.co_name == '_serve': raise ValueError('profiled')\n"
+            "sys.setprofile(profile)\n1 / 0",
+            "ZeroDivisionError: division by zero",
+        ),
         ("import sys\nsys.setrecursionlimit(10**6)\ndef f(): f()\nf()", "RecursionError"),
     ],
 )
@@ -290,6 +296,13 @@ def test_block_that_breaks_the_interpreters_own_code_shows_its_error_and_keeps_t
     for code in ("print(kept)", "kept"):
         after = block(code)
         assert (after.exit_code, after.output) == (0, "1\n")
+
+
+@ON_BOTH
+def test_cprofile_goes_on_in_the_next_block(block: Session) -> None:
+    block("import cProfile\nprofile = cProfile.Profile()\nprofile.enable()\ndef called(): pass")
+    block("called()")
+    assert "(called)" in block("profile.disable()\nprofile.print_stats()").output
 
 
 def test_audit_hook_that_raises_is_the_error_of_each_later_block(block: Session) -> None:

@@ -49,6 +49,8 @@ _REST: Final = "[SystemExit: the rest of the block did not run]\n"
 _UNSHOWN: Final = "[the block raised an error that cannot be shown]\n"
 _flush_c: Final = ctypes.CDLL(None).fflush
 _set_trace: Final = sys.settrace
+_set_profile: Final = sys.setprofile
+_profile: Final = sys.getprofile
 
 
 class Session:
@@ -145,7 +147,10 @@ class Session:
         try:
             self._execute(source, name)
         finally:
-            _set_trace(None)  # a trace function may raise at every call of this program
+            # A trace or profile function may raise at every call of this program.
+            _set_trace(None)
+            if callable(_profile()):  # cProfile is no function, and may go on in the next block
+                _set_profile(None)
             self._figures.save()
 
     def _keep_source(self, name: str, source: str) -> None:

@@ -189,6 +189,8 @@ def test_stopped_interpreter_runs_the_next_block(block: Session) -> None:
     [
         "signal.signal(signal.SIGALRM, late)\nsignal.setitimer(signal.ITIMER_REAL, 0.2)",
         "signal.signal(signal.SIGALRM, late)\nsignal.setitimer(signal.ITIMER_REAL, 0.2, 0.05)",
+        "def late(*_): raise TimeoutError(62, 'late')\n"  # an error with a number, like those of the kernel
+        "signal.signal(signal.SIGALRM, late)\nsignal.setitimer(signal.ITIMER_REAL, 0.2)",
         "import ctypes, threading\nraise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc\n"
         "main = ctypes.c_ulong(threading.get_ident())\n"
         "threading.Timer(0.2, raise_in, [main, ctypes.py_object(ValueError('late'))]).start()",

@@ -48,11 +48,16 @@ def write(descriptor: int, data: bytes) -> None:
                 return
             written.extend(map(_write, (descriptor,), (left,)))
         except BaseException as error:
-            number = attempt(getattr, error, "errno")
+            number = None if attempt(is_raised_below, error) else attempt(getattr, error, "errno")
             if number == EAGAIN:  # a program has made the descriptor non-blocking
                 attempt(_set_blocking, descriptor, True)
             elif number:
                 return
+
+
+def is_raised_below(error: BaseException) -> bool:
+    """Return whether a function that was called has raised an error: a signal handler of a block."""
+    return bool(error.__traceback__ and error.__traceback__.tb_next)
 
 
 def ignore_interrupts() -> None:

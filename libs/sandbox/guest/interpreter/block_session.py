@@ -24,6 +24,7 @@ from libs.sandbox.guest.interpreter.block_calls import (
     attempt,
     ignore_interrupts,
     interruptible,
+    is_raised_below,
     unblock_interrupts,
     write,
 )
@@ -102,9 +103,10 @@ class Session:
                 if not pieces[-1]:
                     return b""
             except BaseException as error:
-                if attempt(getattr, error, "errno"):  # raised by the kernel
+                ours = not attempt(is_raised_below, error)
+                if ours and attempt(getattr, error, "errno"):  # raised by the kernel
                     return b""
-                if type(error) is MemoryError and not attempt(_is_raised_below, error):
+                if ours and type(error) is MemoryError:
                     self._refused += 1
                     if self._refused > _MOST_REFUSED:
                         write(self._errors, _NO_ROOM)
@@ -293,11 +295,6 @@ def _warn_again() -> None:
     """
     with warnings.catch_warnings():
         pass  # changes no filter, but Python forgets which warnings it has shown: see `warnings`
-
-
-def _is_raised_below(error: BaseException) -> bool:
-    """Return whether a function that was called has raised an error: a signal handler of a block."""
-    return bool(error.__traceback__ and error.__traceback__.tb_next)
 
 
 def _flush(name: str) -> None:

@@ -210,6 +210,22 @@ def test_error_raised_between_blocks_is_shown_by_the_next_block(block: Session, 
 
 
 @ON_BOTH
+def test_interpreter_survives_a_handler_that_raises_all_the_time(sandbox: ChannelSandbox) -> None:
+    block = Session(sandbox)
+    block("kept = 1\nimport signal\ndef late(*_): raise ValueError('late')")
+    block("signal.signal(signal.SIGALRM, late)\nsignal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)")
+    for _ in range(100):  # most of them end before the next signal
+        assert "lost" not in block("kept").output
+
+
+def test_signals_that_a_block_holds_back_stay_so(block: Session) -> None:
+    block("import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])")
+    block("import os\nos.kill(os.getpid(), signal.SIGUSR1)")
+    assert block("int(signal.sigwait([signal.SIGUSR1])), kept").output == "(10, 1)\n"
+    assert block("signal.pthread_sigmask(signal.SIG_BLOCK, []) == {signal.SIGUSR1}").output == "True\n"
+
+
+@ON_BOTH
 @pytest.mark.parametrize(
     "code",
     [

@@ -21,11 +21,11 @@ from os import set_blocking as _set_blocking
 from typing import Any, Final
 
 from libs.sandbox.guest.interpreter.block_calls import (
+    Signals,
     attempt,
     ignore_interrupts,
     interruptible,
     is_raised_below,
-    unblock_interrupts,
     write,
 )
 from libs.sandbox.guest.interpreter.block_errors import error_message, error_text
@@ -79,6 +79,7 @@ class Session:
         self._between: list[str] = []
         """Errors that signal handlers and threads have raised since the last block."""
         ignore_interrupts()
+        self._signals = Signals()
 
     def read(self, descriptor: int, length: int) -> bytes:
         """Read `length` bytes, or none at the end or if the descriptor is closed.
@@ -96,8 +97,10 @@ class Session:
     def _read(self, pieces: list[bytes], descriptor: int, length: int) -> bytes:
         while True:
             try:
+                self._signals.let_in()
                 left = length - sum(map(len, pieces))
                 if not left:
+                    self._signals.hold()
                     return b"".join(pieces)
                 pieces.extend(map(_read, (descriptor,), (left,)))
                 if not pieces[-1]:
@@ -124,9 +127,12 @@ class Session:
         during a block, even if an earlier block has set another handler or has blocked SIGINT. Between two
         blocks SIGINT has no effect.
         """
-        # Before SIGINT raises an error: an interrupt that an earlier block has held back has no effect.
-        attempt(unblock_interrupts)
-        status = attempt(self._status, source)
+        status = None
+        try:
+            status = self._status(source)
+            self._signals.hold()
+        except BaseException:
+            self._signals.hold()
         if status is None:
             attempt(self._show, _UNSHOWN)
         return FAILED if status is None else status
@@ -136,6 +142,8 @@ class Session:
             self._show(f"[raised by a signal handler or a thread since the last block: {error.rstrip()}]\n")
         self._between = []
         try:
+            # Before SIGINT raises an error: an interrupt that an earlier block has held back has no effect.
+            self._signals.release()
             interruptible(self._run, source)
         except BaseException as error:
             return self._failed(error)

@@ -69,7 +69,7 @@ class Session:
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
         self._count = 0
         self._last = 0
-        """Line of the last statement of the block."""
+        """Line of the last statement of the block, or -1 when all statements have run."""
         self._figures = Figures(self._show)
         self._loop: Any = None
         self._context = contextvars.copy_context()
@@ -193,7 +193,7 @@ class Session:
         trace = error.__traceback__
         while trace and trace.tb_frame.f_code.co_filename != f"<block {self._count}>":
             trace = trace.tb_next
-        return trace is None or trace.tb_lineno < self._last
+        return self._last >= 0 and (trace is None or trace.tb_lineno < self._last)
 
     def _show(self, text: str) -> None:
         """Print an error message after the block's output.
@@ -229,6 +229,7 @@ class Session:
         else:
             for code in codes:
                 value = self._context.run(eval, code, self._module.__dict__)
+        self._last = -1
         if shown is not None and value is not None:
             vars(builtins)["_"] = value  # as in the REPL, a variable `_` of a block is not changed
             print(repr(value))

@@ -176,13 +176,14 @@ class Sandbox(Tree, Protocol):
         was not ended meanwhile. A block that had ended when its interrupt came has its own result. While the
         interpreter lives, the processes of earlier blocks go on, with those that they start.
 
-        If earlier blocks of the session have run and a block starts a new interpreter, a note comes before
-        its output, whatever ended the earlier interpreter. If that block is cancelled, the note comes with
-        the next block. Errors that signal handlers or threads have raised in the interpreter's main thread
-        since the last block come first, too, and the number of bytes that threads and processes of earlier
-        blocks have printed since. What they print during a block is part of its output. If the kernel killed
-        a process meanwhile, a line says so, as for `run`. Hints after an error say only what is certain, and
-        how many names they leave out.
+        An interpreter that is ended, or ends during a block, takes with it the programs that its blocks have
+        left running. If earlier blocks of the session have run and a block starts a new interpreter, a note
+        comes before its output, whatever ended the earlier interpreter. If that block is cancelled, the note
+        comes with the next block. Errors that signal handlers or threads have raised in the interpreter's
+        main thread since the last block come first, too, and the number of bytes that threads and processes
+        of earlier blocks have printed since. What they print during a block is part of its output. If the
+        kernel killed a process meanwhile, a line says so, as for `run`. Hints after an error say only what is
+        certain, and how many names they leave out.
 
         No exception of a block ends the interpreter. The output says so if SystemExit ends a block before its
         last statement, with code 0, too. A trace or profile function (`sys.settrace`, `sys.setprofile`) ends

@@ -128,6 +128,7 @@ class Session:
         blocks SIGINT has no effect.
         """
         status = None
+        self._last = 0  # a signal handler may exit before the block begins
         try:
             status = self._status(source)
             self._signals.hold()

@@ -176,23 +176,24 @@ class Sandbox(Tree, Protocol):
         was not ended meanwhile. A block that had ended when its interrupt came has its own result. While the
         interpreter lives, the processes of earlier blocks go on, with those that they start.
 
-        If earlier blocks of the session have run and a block starts a new interpreter, a note comes before
-        its output, whatever ended the earlier interpreter. If that block is cancelled, the note comes with
-        the next block. Errors that signal handlers or threads have raised in the interpreter's main thread
-        since the last block come first, too, and the number of bytes that threads and processes of earlier
-        blocks have printed since. What they print during a block is part of its output. If the kernel killed
-        a process meanwhile, a line says so, as for `run`. Hints after an error say only what is certain, and
-        how many names they leave out.
+        An interpreter that is ended, or ends during a block, takes with it the programs that its blocks have
+        left running. If earlier blocks of the session have run and a block starts a new interpreter, a note
+        comes before its output, whatever ended the earlier interpreter. If that block is cancelled, the note
+        comes with the next block. Errors that signal handlers or threads have raised in the interpreter's
+        main thread since the last block come first, too, and the number of bytes that threads and processes
+        of earlier blocks have printed since. What they print during a block is part of its output. If the
+        kernel killed a process meanwhile, a line says so, as for `run`. Hints after an error say only what is
+        certain, and how many names they leave out.
 
         No exception of a block ends the interpreter. The output says so if SystemExit ends a block before its
-        last statement, with code 0, too. A trace function (`sys.settrace`) ends with its block, and so does
-        another object as `sys.stdout` or `sys.stderr` whose `fileno()` is not 1 or 2: later blocks have their
-        output. If a block closes the interpreter's own descriptors, or answers in its place, the interpreter
-        ends with that block or a later one, and the output says so. At most 8 sessions live at once, unless
-        more run blocks: a further session ends the sessions that were idle longest. If no process can be
-        started for it, what commands have left running is ended, and SandboxBusy is raised. If commands have
-        left nothing running, the idle session with the most processes ends. Blocks of one session run one
-        after another.
+        last statement, with code 0, too. A trace or profile function (`sys.settrace`, `sys.setprofile`) ends
+        with its block; cProfile goes on. Another object as `sys.stdout` or `sys.stderr` whose `fileno()` is
+        not 1 or 2 ends with its block, too: later blocks have their output. If a block closes the
+        interpreter's own descriptors, or answers in its place, the interpreter ends with that block or a
+        later one, and the output says so. At most 8 sessions live at once, unless more run blocks: a further
+        session ends the sessions that were idle longest. If no process can be started for it, what commands
+        have left running is ended, and SandboxBusy is raised. If commands have left nothing running, the idle
+        session with the most processes ends. Blocks of one session run one after another.
 
         Args:
             session: name of the session, at most 65,535 bytes.

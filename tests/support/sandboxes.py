@@ -92,7 +92,10 @@ def machine_delay(sandbox: ChannelSandbox, seconds: float) -> float:
     return time.monotonic() - begun - seconds
 
 
-NEW_INTERPRETER = "[a new interpreter runs this block: variables and imports of earlier blocks are lost]\n"
+NEW_INTERPRETER = (
+    "[a new interpreter runs this block: variables and imports of earlier blocks are lost, "
+    "and what they have left running may have ended]\n"
+)
 """First line of a block's output if the variables of earlier blocks are lost."""
 NEW_SANDBOX = (
     "[a new sandbox runs this: files outside of the workspace and programs in the background are gone]\n"

@@ -9,7 +9,10 @@ import struct
 
 __all__ = ["FRESH", "BlockRequest", "OutputReport", "RunReport", "RunRequest"]
 
-FRESH = b"[a new interpreter runs this block: variables and imports of earlier blocks are lost]\n"
+FRESH = (
+    b"[a new interpreter runs this block: variables and imports of earlier blocks are lost, "
+    b"and what they have left running may have ended]\n"
+)
 """Begins the output of a block if variables of earlier blocks are lost."""
 
 _REQUEST = struct.Struct("!I???H")

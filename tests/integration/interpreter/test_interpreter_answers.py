@@ -189,6 +189,8 @@ def test_stopped_interpreter_runs_the_next_block(block: Session) -> None:
     [
         "signal.signal(signal.SIGALRM, late)\nsignal.setitimer(signal.ITIMER_REAL, 0.2)",
         "signal.signal(signal.SIGALRM, late)\nsignal.setitimer(signal.ITIMER_REAL, 0.2, 0.05)",
+        "def late(*_): raise TimeoutError(62, 'late')\n"  # an error with a number, like those of the kernel
+        "signal.signal(signal.SIGALRM, late)\nsignal.setitimer(signal.ITIMER_REAL, 0.2)",
         "import ctypes, threading\nraise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc\n"
         "main = ctypes.c_ulong(threading.get_ident())\n"
         "threading.Timer(0.2, raise_in, [main, ctypes.py_object(ValueError('late'))]).start()",
@@ -205,6 +207,22 @@ def test_error_raised_between_blocks_is_shown_by_the_next_block(block: Session, 
     for _ in range(2):  # an error of the last signal may be left
         last = block("kept")
     assert last.output == "1\n"
+
+
+@ON_BOTH
+def test_interpreter_survives_a_handler_that_raises_all_the_time(sandbox: ChannelSandbox) -> None:
+    block = Session(sandbox)
+    block("kept = 1\nimport signal\ndef late(*_): raise ValueError('late')")
+    block("signal.signal(signal.SIGALRM, late)\nsignal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)")
+    for _ in range(100):  # most of them end before the next signal
+        assert "lost" not in block("kept").output
+
+
+def test_signals_that_a_block_holds_back_stay_so(block: Session) -> None:
+    block("import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])")
+    block("import os\nos.kill(os.getpid(), signal.SIGUSR1)")
+    assert block("int(signal.sigwait([signal.SIGUSR1])), kept").output == "(10, 1)\n"
+    assert block("signal.pthread_sigmask(signal.SIG_BLOCK, []) == {signal.SIGUSR1}").output == "True\n"
 
 
 @ON_BOTH
@@ -276,6 +294,12 @@ def test_block_that_takes_the_interpreters_descriptors_ends_at_once_and_says_so(
             "    if frame.f_code.co_name == 'flush': raise ValueError('traced')\nsys.settrace(trace)\n1 / 0",
             "ZeroDivisionError: division by zero",
         ),
+        (
+            "import sys\ndef profile(frame, event, arg):\n"
+            "    if frame.f_code.co_name == '_serve': raise ValueError('profiled')\n"
+            "sys.setprofile(profile)\n1 / 0",
+            "ZeroDivisionError: division by zero",
+        ),
         ("import sys\nsys.setrecursionlimit(10**6)\ndef f(): f()\nf()", "RecursionError"),
     ],
 )
@@ -290,6 +314,13 @@ def test_block_that_breaks_the_interpreters_own_code_shows_its_error_and_keeps_t
     for code in ("print(kept)", "kept"):
         after = block(code)
         assert (after.exit_code, after.output) == (0, "1\n")
+
+
+@ON_BOTH
+def test_cprofile_goes_on_in_the_next_block(block: Session) -> None:
+    block("import cProfile\nprofile = cProfile.Profile()\nprofile.enable()\ndef called(): pass")
+    block("called()")
+    assert "(called)" in block("profile.disable()\nprofile.print_stats()").output
 
 
 def test_audit_hook_that_raises_is_the_error_of_each_later_block(block: Session) -> None:

@@ -13,7 +13,7 @@ import pytest
 from libs.sandbox import SandboxBusy, SandboxLimits
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
 from libs.sandbox.host.local_sandbox import LocalSandbox
-from tests.support.sandboxes import NEW_INTERPRETER, Session
+from tests.support.sandboxes import NEW_INTERPRETER, Session, alive, mark
 
 LOST = "its variables are lost"
 
@@ -129,6 +129,14 @@ class TestEnds:
     ) -> None:
         with sandbox_with(SandboxLimits(open_files=64)) as sandbox:
             assert Session(sandbox).lives()
+
+    def test_note_says_that_programs_of_earlier_blocks_may_have_ended(self, block: Session) -> None:
+        number = mark()
+        block(f"import os, subprocess\nsubprocess.Popen(['sleep', '{number}'])")
+        assert alive(block.sandbox, number)
+        block("os._exit(3)")
+        assert not alive(block.sandbox, number)
+        assert "left running may have ended]" in block("1").output
 
     def test_block_for_which_no_memory_is_left_ends_the_interpreter_at_once(self, block: Session) -> None:
         block("import resource\nresource.setrlimit(resource.RLIMIT_AS, (1, 1))")

@@ -82,6 +82,13 @@ class TestAfterAnError:
         for code in ("import nothing_at_all", "raise ImportError"):
             assert "has" not in block(code).output
 
+    def test_failed_import_lists_only_names_that_the_module_has(self, block: Session) -> None:
+        block("import sys, types\nhalf = sys.modules['half'] = types.ModuleType('half')\nhalf.made = 1")
+        block("half.__all__ = ['made', 'planned']")
+        assert block("from half import planned").output.endswith("\n[half has made]\n")
+        assert ", sax, " in block("from xml import planned").output  # not imported yet
+        assert "ProcessPoolExecutor" in block("from concurrent.futures import planned").output
+
     def test_only_a_table_that_lacks_a_column_has_hints_about_tables(self, block: Session) -> None:
         block(
             "import os, pandas as pd\npeople = pd.DataFrame({'id': [1], 'city': ['Rome']})\n"

@@ -85,6 +85,7 @@ class TestExitCodes:
                 "time.sleep(9)\nprint('end')",
                 True,
             ),
+            ("class A:\n    def __repr__(self):\n        exit()", "a = A()\na", False),  # all has run
         ],
     )
     def test_exit_before_the_end_of_a_block_is_said(

@@ -18,7 +18,11 @@ _set_handler: Final = _signal.signal
 _SIGINT: Final = _signal.SIGINT
 _interrupt: Final = _signal.default_int_handler
 _set_mask: Final = _signal.pthread_sigmask
+_BLOCK: Final = _signal.SIG_BLOCK
 _UNBLOCK: Final = _signal.SIG_UNBLOCK
+_REPLACE: Final = _signal.SIG_SETMASK
+_HELD: Final = _signal.valid_signals() - {_signal.SIGRTMAX}
+"""Signals that wait while this program works: all but the one with which `block_server.py` ends it."""
 
 Result = TypeVar("Result")
 
@@ -48,21 +52,48 @@ def write(descriptor: int, data: bytes) -> None:
                 return
             written.extend(map(_write, (descriptor,), (left,)))
         except BaseException as error:
-            number = attempt(getattr, error, "errno")
+            number = None if attempt(is_raised_below, error) else attempt(getattr, error, "errno")
             if number == EAGAIN:  # a program has made the descriptor non-blocking
                 attempt(_set_blocking, descriptor, True)
             elif number:
                 return
 
 
+def is_raised_below(error: BaseException) -> bool:
+    """Return whether a function that was called has raised an error: a signal handler of a block."""
+    return bool(error.__traceback__ and error.__traceback__.tb_next)
+
+
+class Signals:
+    """Lets the signals wait that come while this program works between two blocks.
+
+    A handler of a block may raise at each step. A signal that another thread takes cannot wait.
+    """
+
+    def __init__(self) -> None:
+        self._block: list[set[int]] = []
+        """Signals that the block itself has blocked, while this program works."""
+        self.hold()
+
+    def hold(self) -> None:
+        """Let signals wait from now on."""
+        if not self._block:
+            self._block.append(_set_mask(_BLOCK, ()))
+        _set_mask(_BLOCK, _HELD)
+
+    def let_in(self) -> None:
+        """Deliver the signals that wait, and those that come until the next `hold`."""
+        _set_mask(_REPLACE, self._block[0])
+
+    def release(self) -> None:
+        """Deliver signals during a block, also the SIGINT that an earlier block has held back."""
+        _set_mask(_REPLACE, self._block.pop())
+        _set_mask(_UNBLOCK, [_SIGINT])
+
+
 def ignore_interrupts() -> None:
     """Let SIGINT have no effect, except during `interruptible`."""
     _set_handler(_SIGINT, _ignore)
-    unblock_interrupts()
-
-
-def unblock_interrupts() -> None:
-    """Deliver the SIGINT that a block has held back, and no longer hold SIGINT back."""
     _set_mask(_UNBLOCK, [_SIGINT])
 
 

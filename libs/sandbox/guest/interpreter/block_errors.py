@@ -7,6 +7,7 @@ import builtins
 import inspect
 import itertools
 import linecache
+import pkgutil
 import re
 import sys
 import traceback
@@ -92,10 +93,18 @@ def _is_own(filename: str) -> bool:
 
 
 def _offered(_: dict[str, Any], error: BaseException) -> list[str]:
-    """Return a hint with the names in `__all__` of a module, after a failed import from it."""
-    module = error.name if isinstance(error, ImportError) else None
-    names = getattr(sys.modules.get(module or ""), "__all__", ())
-    return [f"[{module} has {_listed((_cut(str(name)) for name in names), len(names))}]\n"] if names else []
+    """Return a hint with the names in `__all__` of a module, after a failed import from it.
+
+    `__all__` may hold names that the module lacks. Only a module that makes its names when they are asked for
+    is believed.
+    """
+    name = error.name if isinstance(error, ImportError) else None
+    module = sys.modules.get(name or "")
+    if module is None:
+        return []
+    has = {*vars(module), *(each.name for each in pkgutil.iter_modules(getattr(module, "__path__", ())))}
+    names = [each for each in getattr(module, "__all__", ()) if each in has or "__getattr__" in has]
+    return [f"[{name} has {_listed(map(_cut, names), len(names))}]\n"] if names else []
 
 
 def _listed(names: Iterable[str], count: int) -> str:

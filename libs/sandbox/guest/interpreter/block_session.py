@@ -21,10 +21,11 @@ from os import set_blocking as _set_blocking
 from typing import Any, Final
 
 from libs.sandbox.guest.interpreter.block_calls import (
+    Signals,
     attempt,
     ignore_interrupts,
     interruptible,
-    unblock_interrupts,
+    is_raised_below,
     write,
 )
 from libs.sandbox.guest.interpreter.block_errors import error_message, error_text
@@ -49,6 +50,8 @@ _REST: Final = "[SystemExit: the rest of the block did not run]\n"
 _UNSHOWN: Final = "[the block raised an error that cannot be shown]\n"
 _flush_c: Final = ctypes.CDLL(None).fflush
 _set_trace: Final = sys.settrace
+_set_profile: Final = sys.setprofile
+_profile: Final = sys.getprofile
 
 
 class Session:
@@ -66,7 +69,7 @@ class Session:
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
         self._count = 0
         self._last = 0
-        """Line of the last statement of the block."""
+        """Line of the last statement of the block, or -1 when all statements have run."""
         self._figures = Figures(self._show)
         self._loop: Any = None
         self._context = contextvars.copy_context()
@@ -76,6 +79,7 @@ class Session:
         self._between: list[str] = []
         """Errors that signal handlers and threads have raised since the last block."""
         ignore_interrupts()
+        self._signals = Signals()
 
     def read(self, descriptor: int, length: int) -> bytes:
         """Read `length` bytes, or none at the end or if the descriptor is closed.
@@ -93,16 +97,19 @@ class Session:
     def _read(self, pieces: list[bytes], descriptor: int, length: int) -> bytes:
         while True:
             try:
+                self._signals.let_in()
                 left = length - sum(map(len, pieces))
                 if not left:
+                    self._signals.hold()
                     return b"".join(pieces)
                 pieces.extend(map(_read, (descriptor,), (left,)))
                 if not pieces[-1]:
                     return b""
             except BaseException as error:
-                if attempt(getattr, error, "errno"):  # raised by the kernel
+                ours = not attempt(is_raised_below, error)
+                if ours and attempt(getattr, error, "errno"):  # raised by the kernel
                     return b""
-                if type(error) is MemoryError and not attempt(_is_raised_below, error):
+                if ours and type(error) is MemoryError:
                     self._refused += 1
                     if self._refused > _MOST_REFUSED:
                         write(self._errors, _NO_ROOM)
@@ -120,9 +127,13 @@ class Session:
         during a block, even if an earlier block has set another handler or has blocked SIGINT. Between two
         blocks SIGINT has no effect.
         """
-        # Before SIGINT raises an error: an interrupt that an earlier block has held back has no effect.
-        attempt(unblock_interrupts)
-        status = attempt(self._status, source)
+        status = None
+        self._last = 0  # a signal handler may exit before the block begins
+        try:
+            status = self._status(source)
+            self._signals.hold()
+        except BaseException:
+            self._signals.hold()
         if status is None:
             attempt(self._show, _UNSHOWN)
         return FAILED if status is None else status
@@ -132,6 +143,8 @@ class Session:
             self._show(f"[raised by a signal handler or a thread since the last block: {error.rstrip()}]\n")
         self._between = []
         try:
+            # Before SIGINT raises an error: an interrupt that an earlier block has held back has no effect.
+            self._signals.release()
             interruptible(self._run, source)
         except BaseException as error:
             return self._failed(error)
@@ -145,7 +158,10 @@ class Session:
         try:
             self._execute(source, name)
         finally:
-            _set_trace(None)  # a trace function may raise at every call of this program
+            # A trace or profile function may raise at every call of this program.
+            _set_trace(None)
+            if callable(_profile()):  # cProfile is no function, and may go on in the next block
+                _set_profile(None)
             self._figures.save()
 
     def _keep_source(self, name: str, source: str) -> None:
@@ -178,7 +194,7 @@ class Session:
         trace = error.__traceback__
         while trace and trace.tb_frame.f_code.co_filename != f"<block {self._count}>":
             trace = trace.tb_next
-        return trace is None or trace.tb_lineno < self._last
+        return self._last >= 0 and (trace is None or trace.tb_lineno < self._last)
 
     def _show(self, text: str) -> None:
         """Print an error message after the block's output.
@@ -214,6 +230,7 @@ class Session:
         else:
             for code in codes:
                 value = self._context.run(eval, code, self._module.__dict__)
+        self._last = -1
         if shown is not None and value is not None:
             vars(builtins)["_"] = value  # as in the REPL, a variable `_` of a block is not changed
             print(repr(value))
@@ -288,11 +305,6 @@ def _warn_again() -> None:
     """
     with warnings.catch_warnings():
         pass  # changes no filter, but Python forgets which warnings it has shown: see `warnings`
-
-
-def _is_raised_below(error: BaseException) -> bool:
-    """Return whether a function that was called has raised an error: a signal handler of a block."""
-    return bool(error.__traceback__ and error.__traceback__.tb_next)
 
 
 def _flush(name: str) -> None:

@@ -108,6 +108,23 @@ class TestWhole:
             (tmp_path / "file").unlink()
         assert held(tmp_path) == {"file": b"new"}
 
+    def test_file_that_is_deleted_before_it_is_looked_at(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def gone(path: str, mode: int) -> bool:
+            Path(path).unlink()
+            return False
+
+        for name in ("at the begin", "at the end"):
+            (tmp_path / name).write_bytes(b"old")
+        with monkeypatch.context() as deleted:
+            deleted.setattr(os, "access", gone)
+            write(tmp_path / "at the begin", b"new", replace=True)
+        with new_file(str(tmp_path / "at the end"), replace=True) as file:
+            write_all(file, b"new")
+            monkeypatch.setattr(os, "access", gone)
+        assert held(tmp_path) == {"at the begin": b"new", "at the end": b"new"}
+
     @pytest.mark.parametrize("replace", [True, False])
     def test_interrupted_write_leaves_nothing(self, tmp_path: Path, replace: bool) -> None:
         (tmp_path / "file").write_bytes(b"old")

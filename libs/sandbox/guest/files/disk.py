@@ -185,10 +185,11 @@ def new_file(path: str, *, replace: bool) -> Iterator[int]:
     mode = 0o644
     there = os.path.lexists(target)
     if replace and there:
-        found = os.stat(target).st_mode
-        _refuse_irregular(found, path)
-        mode = stat.S_IMODE(found)
-        refuse_unwritable(target)
+        with contextlib.suppress(FileNotFoundError):  # another program has deleted the file meanwhile
+            found = os.stat(target).st_mode
+            _refuse_irregular(found, path)
+            mode = stat.S_IMODE(found)
+            refuse_unwritable(target)
     with (
         contextlib.ExitStack() as held,
         open_folder(target) as folder,
@@ -200,8 +201,9 @@ def new_file(path: str, *, replace: bool) -> Iterator[int]:
             # edit.
             with contextlib.suppress(FileNotFoundError, PermissionError):
                 held.enter_context(locked(target, time.monotonic() + LOCK_SECONDS))
-            if os.path.exists(target):  # not a link to a missing file, which is replaced
-                refuse_unwritable(target)  # its mode may have changed meanwhile
+            # Its mode may have changed meanwhile. A link to a missing file is replaced.
+            with contextlib.suppress(FileNotFoundError):
+                refuse_unwritable(target)
 
 
 def _make_folders(path: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from libs.sandbox.guest.files.disk import new_file, write_all
+from libs.sandbox.guest.files.disk import draft, new_file, open_folder, write_all
 
 WRITER = """
 import os, signal, sys
@@ -107,6 +107,14 @@ class TestWhole:
             write_all(file, b"new")
             (tmp_path / "file").unlink()
         assert held(tmp_path) == {"file": b"new"}
+
+    def test_folder_that_is_deleted_meanwhile(self, tmp_path: Path) -> None:
+        path = tmp_path / "folder/file"
+        path.parent.mkdir()
+        with open_folder(str(path)) as folder:
+            path.parent.rmdir()
+            with pytest.raises(FileNotFoundError), draft(folder, path.name, 0o644, there=False) as file:
+                write_all(file, b"new")
 
     def test_file_that_is_deleted_before_it_is_looked_at(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

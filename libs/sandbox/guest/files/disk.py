@@ -245,9 +245,8 @@ def draft(
         # Without a name, so that the file vanishes if the writer is killed.
         file = os.open(".", os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, mode, dir_fd=folder)
         named = False
-    except PermissionError:
-        raise
-    except OSError:  # not every file system has O_TMPFILE
+    except OSError:
+        # Not every file system has O_TMPFILE. In a deleted folder, ext4 refuses it as not permitted.
         file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=folder)
         named = True
     try:

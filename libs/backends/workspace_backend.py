@@ -14,12 +14,11 @@ from deepagents.backends.protocol import (
     SandboxBackendProtocol,
 )
 
+from libs.backends.absolute_patterns import WILDCARDS, may_name_another
 from libs.backends.asynchronous_backend import AsyncBackend
 from libs.backends.read_only_backend import ReadOnlyBackend
 
 __all__ = ["WorkspaceBackend"]
-
-_WILDCARDS = frozenset("*?[{")
 
 
 class WorkspaceBackend(AsyncBackend, CompositeBackend):
@@ -68,7 +67,7 @@ class WorkspaceBackend(AsyncBackend, CompositeBackend):
         if path is not None or not any(pattern.startswith(f"{anchor}/") for anchor in self._anchors):
             return self._folder(path), pattern
         parts = pattern.split("/")
-        literal = next((i for i, part in enumerate(parts) if _WILDCARDS & set(part)), len(parts) - 1)
+        literal = next((i for i, part in enumerate(parts) if WILDCARDS & set(part)), len(parts) - 1)
         return self._folder("/".join(parts[:literal])), "/" + "/".join(parts[literal:])
 
     async def als(self, path: str) -> LsResult:
@@ -79,7 +78,7 @@ class WorkspaceBackend(AsyncBackend, CompositeBackend):
     async def aglob(self, pattern: str, path: str | None = None) -> GlobResult:
         folder, below = self._start(pattern, path)
         found = await super().aglob(below, folder)
-        if found.error and pattern.startswith("/") and path in (None, "/"):
+        if path in (None, "/") and may_name_another(below, found):
             # The pattern may name a folder of the system. A search begins there, not in `/`.
             found = await self.default.aglob(pattern, "/")
         return found

@@ -18,6 +18,7 @@ from deepagents.backends.protocol import (
 )
 from deepagents.backends.sandbox import BaseSandbox
 
+from libs.backends.absolute_patterns import may_name_another
 from libs.backends.asynchronous_backend import AsyncBackend
 from libs.backends.docker import deepagents_results as answers
 from libs.backends.docker.deepagents_results import Answer
@@ -78,10 +79,10 @@ class SandboxFiles(AsyncBackend, BaseSandbox):
 
     async def aglob(self, pattern: str, path: str | None = None) -> GlobResult:
         """Find files. Without a path, the pattern is relative to `/workspace`, or an absolute path."""
-        answer = await self._file("glob", path=path or WORKSPACE, pattern=pattern)
-        if path is None and pattern.startswith("/") and isinstance(answer, FileFailed):
-            answer = await self._file("glob", path="/", pattern=pattern)
-        return answers.glob(path, answer)
+        found = answers.glob(path, await self._file("glob", path=path or WORKSPACE, pattern=pattern))
+        if path is None and may_name_another(pattern, found):
+            found = answers.glob(path, await self._file("glob", path="/", pattern=pattern))
+        return found
 
     async def agrep(
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None

@@ -28,3 +28,11 @@ def test_pattern_reaches_linked_folders_and_folders_of_the_system(tmp_path: Path
             assert paths(searched.glob("/{etc,usr}/hos[t]s")) == ["/etc/hosts"]
             assert "search in /etc" in str(searched.glob("/etc/hosts", path="/workspace").error)
         assert paths(WorkspaceBackend(backend).glob("/etc/hosts", path="/")) == ["/etc/hosts"]
+
+
+def test_workspace_folder_hides_no_folder_of_the_system(tmp_path: Path) -> None:
+    with DockerExecutionBackend(tmp_path, image=IMAGE, name="patterns") as backend:
+        backend.execute("mkdir tmp; touch tmp/here.txt /tmp/there.log")
+        for searched in (backend, WorkspaceBackend(backend)):
+            assert paths(searched.glob("/tmp/*.log")) == ["/tmp/there.log"]
+        assert paths(backend.glob("/tmp/*.txt")) == ["/workspace/tmp/here.txt"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -91,3 +93,13 @@ def test_deletion_that_takes_too_long_says_that_a_part_may_be_gone(
     told = _delete(str(folder), [])
     detail = "not everything was deleted within 0.1 s: delete it again for the rest"
     assert told == {"error": "timeout", "detail": detail}
+
+
+def test_deletion_without_a_process_for_it_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(subprocess, "run", refuse)
+    told = _delete(str(tmp_path), [])
+    detail = "nothing was deleted: the sandbox's processes are used up: end programs, then delete it"
+    assert told == {"error": "failed", "detail": detail}

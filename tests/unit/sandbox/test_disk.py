@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from libs.sandbox.guest.files.disk import new_file, write_all
+from libs.sandbox.guest.files.disk import draft, new_file, open_folder, write_all
 
 WRITER = """
 import os, signal, sys
@@ -107,6 +107,31 @@ class TestWhole:
             write_all(file, b"new")
             (tmp_path / "file").unlink()
         assert held(tmp_path) == {"file": b"new"}
+
+    def test_folder_that_is_deleted_meanwhile(self, tmp_path: Path) -> None:
+        path = tmp_path / "folder/file"
+        path.parent.mkdir()
+        with open_folder(str(path)) as folder:
+            path.parent.rmdir()
+            with pytest.raises(FileNotFoundError), draft(folder, path.name, 0o644, there=False) as file:
+                write_all(file, b"new")
+
+    def test_file_that_is_deleted_before_it_is_looked_at(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def gone(path: str, mode: int) -> bool:
+            Path(path).unlink()
+            return False
+
+        for name in ("at the begin", "at the end"):
+            (tmp_path / name).write_bytes(b"old")
+        with monkeypatch.context() as deleted:
+            deleted.setattr(os, "access", gone)
+            write(tmp_path / "at the begin", b"new", replace=True)
+        with new_file(str(tmp_path / "at the end"), replace=True) as file:
+            write_all(file, b"new")
+            monkeypatch.setattr(os, "access", gone)
+        assert held(tmp_path) == {"at the begin": b"new", "at the end": b"new"}
 
     @pytest.mark.parametrize("replace", [True, False])
     def test_interrupted_write_leaves_nothing(self, tmp_path: Path, replace: bool) -> None:

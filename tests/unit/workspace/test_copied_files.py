@@ -66,6 +66,13 @@ def test_what_an_earlier_snapshot_knew_of_a_closed_folder_is_not_copied(tmp_path
     assert refused.value.status == 410
 
 
+def test_file_behind_a_linked_folder_is_not_called_missing() -> None:
+    manifest = Manifest({"/workspace/latest": Entry("link", 0o777, 0, 0, None, "run-3")})
+    with pytest.raises(Refused, match="/workspace/latest was a link to run-3"):
+        kept_file(manifest, "/workspace/latest/report.csv", lambda _, path: read(path))
+    assert kept_file(manifest, "/workspace/other/report.csv", lambda _, path: read(path)) is None
+
+
 def test_path_that_this_machine_cannot_have_is_named_and_the_rest_is_copied(tmp_path: Path) -> None:
     deep = "/workspace" + f"/{'d' * 250}" * 20
     manifest = Manifest(

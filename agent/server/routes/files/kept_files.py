@@ -17,7 +17,7 @@ from agent.server.routes.files.preview_program import MOST_TEXT
 from agent.server.routes.files.workspace_files import MOST_DOWNLOADED, absolute, says
 from libs.sandbox import FileFailed
 from libs.sandbox.host import redacted_content
-from libs.workspace import Manifest, inside, shown
+from libs.workspace import Manifest, folders_above, inside, shown
 
 __all__ = ["Content", "KeptFile", "beginning", "find_kept", "kept_file", "not_kept"]
 
@@ -76,13 +76,17 @@ def kept_file(manifest: Manifest, path: str, content: Content) -> KeptFile | Non
     """Return a file of a snapshot, None if there was none.
 
     Raises:
-        Refused: 409 or 422, it was no file; 410, the content was not kept; 413, the file is too large.
+        Refused: 409 or 422, it was no file, or a folder above was a link; 410, the content was not kept; 413,
+            the file is too large.
     """
     entry = manifest.entries.get(path)
     # What an earlier snapshot knew of a folder that could not be read is no content of this snapshot.
     if why := manifest.unread(path) if entry else manifest.reason(path):
         raise not_kept(path, why)
     if entry is None:
+        for folder in folders_above(path):
+            if (above := manifest.entries.get(folder)) and above.kind == "link":
+                raise Refused(422, f"{folder} was a link to {above.target}: read the file there instead.")
         return None
     if entry.kind == "dir":
         raise Refused(409, "It was a folder, and a file is needed.")

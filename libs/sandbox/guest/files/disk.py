@@ -185,10 +185,11 @@ def new_file(path: str, *, replace: bool) -> Iterator[int]:
     mode = 0o644
     there = os.path.lexists(target)
     if replace and there:
-        found = os.stat(target).st_mode
-        _refuse_irregular(found, path)
-        mode = stat.S_IMODE(found)
-        refuse_unwritable(target)
+        with contextlib.suppress(FileNotFoundError):  # another program has deleted the file meanwhile
+            found = os.stat(target).st_mode
+            _refuse_irregular(found, path)
+            mode = stat.S_IMODE(found)
+            refuse_unwritable(target)
     with (
         contextlib.ExitStack() as held,
         open_folder(target) as folder,
@@ -200,8 +201,9 @@ def new_file(path: str, *, replace: bool) -> Iterator[int]:
             # edit.
             with contextlib.suppress(FileNotFoundError, PermissionError):
                 held.enter_context(locked(target, time.monotonic() + LOCK_SECONDS))
-            if os.path.exists(target):  # not a link to a missing file, which is replaced
-                refuse_unwritable(target)  # its mode may have changed meanwhile
+            # Its mode may have changed meanwhile. A link to a missing file is replaced.
+            with contextlib.suppress(FileNotFoundError):
+                refuse_unwritable(target)
 
 
 def _make_folders(path: str) -> None:
@@ -243,9 +245,8 @@ def draft(
         # Without a name, so that the file vanishes if the writer is killed.
         file = os.open(".", os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, mode, dir_fd=folder)
         named = False
-    except PermissionError:
-        raise
-    except OSError:  # not every file system has O_TMPFILE
+    except OSError:
+        # Not every file system has O_TMPFILE. In a deleted folder, ext4 refuses it as not permitted.
         file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode, dir_fd=folder)
         named = True
     try:

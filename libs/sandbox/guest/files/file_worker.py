@@ -221,6 +221,9 @@ def _delete(path: str, protected: list[str]) -> dict[str, Any]:
             done = subprocess.run(
                 ["rm", "-rf", "--", place], capture_output=True, check=False, timeout=_DELETE_SECONDS
             )
+        except BlockingIOError:
+            detail = "nothing was deleted: the sandbox's processes are used up: end programs, then delete it"
+            return {"error": "failed", "detail": detail}
         except subprocess.TimeoutExpired:
             if not os.path.lexists(place):
                 return {}

@@ -150,6 +150,12 @@ async def test_absolute_pattern_is_searched_from_its_folder(
     assert paths(await backend.aglob(pattern)) == expected
 
 
+async def test_workspace_folder_hides_no_folder_of_the_system(backend: WorkspaceBackend, disk: Path) -> None:
+    (disk / "workspace/usr/share").mkdir(parents=True)
+    assert paths(await backend.aglob("/usr/share/w*")) == ["/usr/share/words"]
+    assert paths(await backend.aglob("/**/w*")) == []
+
+
 def test_dots_end_at_the_root_of_the_view(disk: Path) -> None:
     view = ReadOnlyBackend(LocalShellBackend(root_dir=disk, virtual_mode=True), "/skills")
     assert view.read("/../workspace/note.md").error

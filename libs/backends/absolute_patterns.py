@@ -1,0 +1,24 @@
+"""Tells when an absolute pattern may name files outside of the folder that was searched for it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from deepagents.backends.protocol import GlobResult
+
+__all__ = ["WILDCARDS", "may_name_another"]
+
+WILDCARDS: Final = frozenset("*?[{")
+
+
+def may_name_another(pattern: str, found: GlobResult) -> bool:
+    """Return whether a search in `/` may find files that a search in a folder has not found.
+
+    A pattern such as `/usr/*.txt` is tried in the folder first, which may have a folder `usr` of its own. A
+    pattern that begins with a wildcard names no folder of the system.
+    """
+    if not pattern.startswith("/"):
+        return False
+    if found.error:
+        return True
+    return not (found.matches or found.truncated or WILDCARDS & set(pattern.split("/")[1]))

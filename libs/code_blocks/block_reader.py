@@ -56,7 +56,9 @@ _TAG = re.compile(r"[\s{.]*([\w+#.-]*)")
 _FENCE = re.compile(r" {0,3}(?:`{3,}|~{3,})")
 _THOUGHTS = re.compile(r"\s*<(think|thinking)>.*?(?:</\1>|\Z)", re.DOTALL)
 _THOUGHTS_END = re.compile(r"^[ \t]*</(think|thinking)>[ \t]*$", re.MULTILINE)
-_HERE_DOCUMENT = re.compile(r"(?<!<)<<-?[ \t]*(['\"]?)([A-Za-z_]\w*\b)\1(?![ \t]*\))")
+_HERE_DOCUMENT = re.compile(
+    r"(?<!<)<<-?[ \t]*(?:(['\"])(?P<quoted>[^'\"\n]+)\1|\\?(?P<word>[A-Za-z_][\w.-]*+))(?![ \t]*\))"
+)
 _LINE_END = re.compile(r"\r\n?|\n")
 _HALF = re.compile("[\ud800-\udfff]")
 _NUL = "\ud800"
@@ -231,7 +233,7 @@ def open_here_document(code: str, *, indented: bool = False) -> str | None:
     words: list[str] = []
     for line in code.split("\n"):
         if not words:
-            words = [found[2] for found in _HERE_DOCUMENT.finditer(line)]
+            words = [found["quoted"] or found["word"] for found in _HERE_DOCUMENT.finditer(line)]
         elif (line.strip() if indented else line.lstrip("\t")) == words[0]:
             del words[0]
     return words[0] if words else None

@@ -160,6 +160,11 @@ async def test_cancelled_call_is_undone(calls: Calls) -> None:
     with suppress(asyncio.CancelledError):
         await running
     assert calls.threads.files() == {"a": "1"}
+    # If the run goes on, nobody is asked about what a person has changed since.
+    calls.threads.path("a").write_text("2")
+    effect = await calls.run("rm a; touch begun; sleep 60")
+    assert effect.free
+    assert not effect.difference
 
 
 async def test_end_of_a_call_whose_sandbox_died_is_unknown(calls: Calls) -> None:

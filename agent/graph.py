@@ -121,7 +121,7 @@ def _tools(settings: Settings, backend: WorkspaceBackend) -> list[AgentMiddlewar
     return [
         FilesystemMiddleware(
             backend=backend,
-            custom_tool_descriptions=prompt.TOOLS,
+            custom_tool_descriptions=prompt.tool_descriptions(settings),
             # Above the largest result of a command, which the sandbox has already truncated.
             tool_token_limit_before_evict=max(20_000, settings.sandbox_output_chars // 2),
         ),

@@ -15,9 +15,9 @@ __all__ = [
     "SUBAGENT_DESCRIPTION",
     "TODO_PROMPT",
     "TODO_TOOL",
-    "TOOLS",
     "subagent_prompt",
     "system_prompt",
+    "tool_descriptions",
 ]
 
 _SYSTEM = """\
@@ -60,6 +60,16 @@ _SUBAGENT = """
 ## Your part
 Another agent gave you this task and sees only your last message: put into it everything it asked for, with the paths of the files you made.\
 """
+
+
+def tool_descriptions(settings: Settings) -> dict[str, str]:
+    """Return the descriptions of the file tools and `execute`."""
+    if settings.approvals == "effects":
+        return TOOLS
+    return {
+        **TOOLS,
+        "execute": f"{TOOLS['execute']}\n- A program put in the background goes on after the call.",
+    }
 
 
 def system_prompt(settings: Settings) -> str:

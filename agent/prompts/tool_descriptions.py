@@ -34,7 +34,7 @@ Searches files for literal text, below `path`; without one, or with /, below /wo
     "execute": """\
 Runs a bash command in /workspace and gives stdout and stderr together, and the exit code.
 - Each call is a new shell: no variable or directory is kept, files are. Chain with `&&`; quote paths.
-- stdin is empty. A program put in the background goes on after the call.
+- stdin is empty.
 - To look at files, use read_file, ls, glob and grep instead.""",
 }
 """Descriptions of the file tools and `execute`. deepagents' own are longer, and partly wrong here."""

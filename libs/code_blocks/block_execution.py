@@ -19,8 +19,8 @@ from libs.sandbox import Execution, RunResult
 
 __all__ = ["repeats", "run_blocks", "run_in_gate", "thread_of"]
 
-_ADDRESS = re.compile(r"0x[0-9a-f]+")
-"""The address of an object differs each time the object is made."""
+_NEW_EACH_TIME = re.compile(r"0x[0-9a-f]+|<block \d+>")
+"""The address of an object, and the name of a Python block in a traceback."""
 
 
 async def run_blocks(
@@ -139,9 +139,10 @@ async def _execute(
 
 
 def _ended(done: Execution) -> tuple[str, str, str | None]:
-    """Return language, code and last line of the error, which are equal for a repeated execution.
+    """Return language, code and what it has printed if it failed. These are equal for a repeated execution.
 
-    A different error means progress: a program that is repaired step by step is run many times.
+    A different output means progress: a program that is repaired step by step is run many times. The last
+    line does not tell, because the programs that run tests or builds end with the same line for all errors.
     """
-    error = _ADDRESS.sub("", done["output"].rstrip().rpartition("\n")[2]) if done["exit_code"] else None
+    error = _NEW_EACH_TIME.sub("", done["output"].rstrip()) if done["exit_code"] else None
     return done["language"], done["code"].strip(), error

@@ -53,11 +53,6 @@ class Effect:
         value["numbers"] = tuple(value["numbers"])
         return cls(**value)
 
-    @property
-    def interrupted(self) -> bool:
-        """Whether nobody knows the end of the call, because the program or the sandbox ended."""
-        return self.result.interrupted is not None
-
 
 @dataclass(frozen=True, slots=True)
 class AskFirst:

@@ -12,6 +12,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, nullcontext, suppress
+from dataclasses import replace
 
 from libs.persistence import CheckpointerUnavailable
 from libs.sandbox import FileFailed, RunResult, SandboxError
@@ -228,11 +229,18 @@ class EffectRuns:
         return difference, free
 
     async def _take_back(self, thread: str, key: str, before: tuple[int, str], *, since: int) -> None:
-        """Undo a call that was cancelled, so nobody will be asked about it, unless its effect is free."""
+        """Undo a call that was cancelled, unless its effect is free, so nobody will be asked about it.
+
+        If the run goes on, what other people have changed since does not count as its effect.
+        """
         try:
             effect = await self._effect(thread, before, failed_result("cancelled"), [], since=since)
-            if not effect.free:
-                await self._restored(thread, effect)
+            left = {} if effect.free else await self._restored(thread, effect)
+            records = self._records(thread)
+            begun = await records.awaited(records.begun, thread, [key])
+            if begun and not left:
+                undone = replace(effect, difference=Difference(), unread={}, free=True, refused=[])
+                await records.awaited(records.note, thread, f"{key}#effect", undone.text())
         except (SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable) as error:
             logger.warning("A command of thread %s was cancelled, and not undone: %s", thread, error)
         await self.keep(thread, key)  # nobody is asked any more

@@ -114,3 +114,12 @@ def test_subagents_get_the_same_prompt(tmp_path: Path) -> None:
     assert "sees only your last message" in system(sub)
     own = {name: tools(main)[name] for name in ("task", "write_todos")}
     assert tools(main) == tools(sub) | own
+
+
+def test_background_programs_are_promised_only_where_they_go_on(tmp_path: Path) -> None:
+    said = {
+        mode: tools(first_request(tmp_path, approvals=mode))["execute"]["description"]
+        for mode in ("ask", "effects")
+    }
+    assert "background" in said["ask"]
+    assert "background" not in said["effects"]

@@ -160,12 +160,17 @@ async def test_cancelled_call_is_undone(calls: Calls) -> None:
     with suppress(asyncio.CancelledError):
         await running
     assert calls.threads.files() == {"a": "1"}
+    # If the run goes on, nobody is asked about what a person has changed since.
+    calls.threads.path("a").write_text("2")
+    effect = await calls.run("rm a; touch begun; sleep 60")
+    assert effect.free
+    assert not effect.difference
 
 
 async def test_end_of_a_call_whose_sandbox_died_is_unknown(calls: Calls) -> None:
     effect = await calls.run("mkdir -p results/a; kill -9 $(ps -o ppid= $PPID); sleep 20")
     assert "/results/a" in effect.difference.created
-    assert effect.interrupted
+    assert effect.result.interrupted
     assert not effect.free
 
 
@@ -274,7 +279,7 @@ async def test_killed_program_is_asked_for_the_same_effect(
     with Calls(tmp_path, database, shared=shared) as calls:
         assert await calls.runs.begun("t", ["key", "other"]) == {"key"}
         effect = await calls.run(COMMAND)
-        assert effect.interrupted is (moment == "during")
+        assert (effect.result.interrupted is not None) is (moment == "during")
         assert not effect.free
         assert effect.difference.created == ("/workspace/log",)
         assert effect.difference.deleted == ("/workspace/gone", "/workspace/gone/a")

@@ -54,7 +54,8 @@ def test_run_ends_after_the_same_failure_three_times(tmp_path: Path) -> None:
 
 
 def test_different_errors_of_the_same_code_do_not_end_the_run(tmp_path: Path) -> None:
-    run_it = bash("python3 program.py")
+    # As a program that runs tests: the last line is the same for each error.
+    run_it = bash("python3 program.py || { echo FAILED; exit 1; }")
     steps = [bash(f"echo 'raise ValueError({number})' > program.py") for number in range(4)]
     mended = bash("echo 'print(7)' > program.py")
     replies = [reply for step in steps for reply in (step, run_it)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from libs.middleware.approvals.effects.effect_card import effect_card
@@ -57,3 +58,18 @@ async def test_question_says_that_output_is_left_out(tmp_path: Path, database: S
     first, rest = value["output"].split("\n", 1)
     assert first == "[what it printed before is left out]"
     assert rest.endswith("2999\n3000\n")
+
+
+async def test_changed_line_ends_are_shown(tmp_path: Path, database: SqliteDatabase) -> None:
+    text = await described(r"printf 'keep\r\nnew' > old", tmp_path, database)
+    assert "-keep\n+keep‹U+000D›\n+new\n" in text
+
+
+async def test_question_about_a_stopped_call_says_that_it_was_stopped(
+    tmp_path: Path, database: SqliteDatabase
+) -> None:
+    with Calls(tmp_path, database) as calls:
+        effect = await calls.run("touch new")
+        stopped = replace(effect, result=replace(effect.result, interrupted="stopped"))
+        text = (await effect_card(calls.runs, stopped, "key", str))[1]
+    assert text.startswith("This was stopped while it ran, so nobody knows whether it ran to its end.")

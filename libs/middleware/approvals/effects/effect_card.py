@@ -26,10 +26,11 @@ _MOST_WIDTH: Final = 200
 _MOST_READ: Final = 64 * 1024
 """Bytes of the largest file that is compared."""
 _MOST_COMPARED: Final = 10
-_INTERRUPTED: Final = (
-    "The program or the sandbox ended while this ran, so nobody knows whether it ran to its end. Below is "
-    "what has changed since it began."
-)
+_INTERRUPTED: Final = {
+    "stopped": "This was stopped while it ran",
+    "ended": "The program or the sandbox ended while this ran",
+}
+_SINCE: Final = "so nobody knows whether it ran to its end. Below is what has changed since it began."
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,9 @@ async def effect_card(
         "output": _last(visible(result.output)),
         "seconds": round(result.seconds, 3),
     }
-    how = _INTERRUPTED if effect.interrupted else f"It has run: exit code {result.exit_code}."
+    how = f"It has run: exit code {result.exit_code}."
+    if result.interrupted:
+        how = f"{_INTERRUPTED[result.interrupted]}, {_SINCE}"
     said = [f"{how} Approve keeps what it did, reject undoes it."]
     for kind, side in (("deleted", before), ("changed", after), ("created", after)):
         if paths := parts[kind]:
@@ -182,6 +185,7 @@ async def _text(runs: EffectRuns, side: _Side, path: str) -> list[str] | None:
     if content is None or b"\0" in content:
         return None
     try:
-        return content.decode().splitlines()
+        # Only at line feeds, so that other line ends are seen.
+        return content.decode().removesuffix("\n").split("\n") if content else []
     except UnicodeDecodeError:
         return None

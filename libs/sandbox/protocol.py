@@ -112,6 +112,9 @@ class Sandbox(Tree, Protocol):
         half a second. If the kernel killed a process of the sandbox meanwhile, because the memory is used up,
         the last line of the errors says so, whatever the exit code.
 
+        Python keeps no compiled modules (PYTHONDONTWRITEBYTECODE=1): a module that is changed within a second
+        and keeps its size would run as it was before.
+
         Args:
             timeout: seconds; None is `SandboxLimits.timeout`.
             on_output: called with live output. Fast output is sampled: a part may be left out without a mark.

@@ -112,6 +112,9 @@ class Sandbox(Tree, Protocol):
         half a second. If the kernel killed a process of the sandbox meanwhile, because the memory is used up,
         the last line of the errors says so, whatever the exit code.
 
+        Python keeps no compiled modules (PYTHONDONTWRITEBYTECODE=1): a module that is changed within a second
+        and keeps its size would run as it was before.
+
         Args:
             timeout: seconds; None is `SandboxLimits.timeout`.
             on_output: called with live output. Fast output is sampled: a part may be left out without a mark.
@@ -167,9 +170,9 @@ class Sandbox(Tree, Protocol):
         """Run a block in the live interpreter of a session. Variables and imports stay.
 
         The value of a last expression is printed unless it is None or a semicolon follows. A block with
-        `await` outside a function is one coroutine. Open figures are saved to `/results` and named; a figure
-        that is not saved whole leaves no file. A warning that an earlier block has shown is shown again. The
-        exit code is 0, 1 after an exception, or 130 after an interrupt.
+        `await` outside a function is one coroutine. Open figures are saved to `/results` and named, and
+        closed; a figure that is not saved whole leaves no file. A warning that an earlier block has shown is
+        shown again. The exit code is 0, 1 after an exception, or 130 after an interrupt.
 
         A time-out interrupts the block, and ends the interpreter if the block continues. The last line of the
         output says that variables are kept only if the interpreter itself answered after the interrupt, and

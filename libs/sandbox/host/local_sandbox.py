@@ -86,6 +86,7 @@ class LocalSandbox(ChannelSandbox):
             "HOME": str(self.root / ".home"),
             "MPLCONFIGDIR": str(self.root / ".home"),
             "LANG": "C.UTF-8",
+            "PYTHONDONTWRITEBYTECODE": "1",  # see `container_config.py`
         }
         door = self._egress() if self._egress else None
         if door:

@@ -62,6 +62,17 @@ class TestCommands:
             assert merged.output == expected.stdout
 
     @ON_BOTH
+    def test_changed_module_runs_as_it_is_now(self, sandbox: ChannelSandbox) -> None:
+        runs = "touch -d @0 changed.py; python3 -c 'import changed; print(changed.x)'; "
+        assert sandbox.run(f"echo x=1 > changed.py; {runs} echo x=2 > changed.py; {runs}").output == "1\n2\n"
+        block = "import os; os.utime('changed.py', (0, 0)); import changed, importlib; "
+        again = f"{block} importlib.reload(changed).x"
+        sandbox.write_file(f"{folder(sandbox)}/changed.py", b"x=3\n")
+        assert sandbox.run_python(again, session="changed").output == "3\n"
+        sandbox.write_file(f"{folder(sandbox)}/changed.py", b"x=4\n")
+        assert sandbox.run_python(again, session="changed").output == "4\n"
+
+    @ON_BOTH
     def test_command_that_begins_with_dashes_is_no_option(self, sandbox: ChannelSandbox) -> None:
         assert sandbox.run("-- echo hi").output == "bash: line 1: --: command not found\n"
         assert sandbox.run("-x").exit_code == 127

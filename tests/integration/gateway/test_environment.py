@@ -52,7 +52,8 @@ def test_only_variables_that_a_shell_needs(backend: DockerExecutionBackend) -> N
     found = {line.partition("=")[0] for line in inside(backend, "env").splitlines()}
     assert found <= {
         *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "HOSTNAME", "LANG", "PWD", "SHLVL", "_", "OLDPWD"),
-        *("MPLBACKEND", "MPLCONFIGDIR", "PYTHONUNBUFFERED", "TMPDIR", "TZ", "LC_CTYPE"),
+        *("MPLBACKEND", "MPLCONFIGDIR", "TMPDIR", "TZ", "LC_CTYPE"),
+        *("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"),
         # Variables of the official Python images.
         *("GPG_KEY", "PYTHON_VERSION", "PYTHON_SHA256", "PYTHON_PIP_VERSION", "PYTHON_SETUPTOOLS_VERSION"),
     }

@@ -26,6 +26,18 @@ class TestFigures:
         assert backend.sandbox.read_file("/results/figure-2.png").startswith(b"\x89PNG")
         assert block("plt.get_fignums()").output == "[]\n"
 
+    def test_removed_folder_is_made_again_and_a_figure_that_is_lost_is_named(
+        self, backend: DockerExecutionBackend, block: Session
+    ) -> None:
+        drawn = "import matplotlib.pyplot as plt\nplt.plot([1, 2]);"
+        assert backend.execute("rm -r results").exit_code == 0
+        assert "[figure saved: /results/" in block(drawn).output
+        backend.execute("rm -r results; touch results")
+        try:
+            assert block(drawn).output.startswith("[a figure could not be saved, and is closed: ")
+        finally:
+            backend.execute("rm results; mkdir results")
+
     def test_interrupted_figure_leaves_no_file_and_is_named(
         self, backend: DockerExecutionBackend, block: Session
     ) -> None:

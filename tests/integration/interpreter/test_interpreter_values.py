@@ -26,6 +26,10 @@ class TestSource:
     ) -> None:
         assert "line 2, in <module>\n    1 / 0\n" in block(f"x = 'a{mark}b'\n1 / 0").output
 
+    @pytest.mark.parametrize("end", ["", "\n", "\r"])
+    def test_traceback_marks_the_error_in_a_last_line(self, block: Session, end: str) -> None:
+        assert "\n    [lost]\n     ^^^^\n" in block(f"[lost]{end}").output
+
 
 class TestWarnings:
     def test_each_block_shows_its_warnings_unless_a_block_has_silenced_them(self, block: Session) -> None:

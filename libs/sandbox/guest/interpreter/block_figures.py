@@ -7,7 +7,11 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from io import BufferedWriter, BytesIO
+from os import makedirs as _make_folders
 from os import unlink as _unlink
+from os.path import exists as _exists
+from os.path import islink as _is_link
+from os.path import realpath as _real_path
 from typing import Any, Final
 
 from libs.sandbox.guest.interpreter.block_errors import error_message
@@ -56,13 +60,15 @@ class Figures:
             if issubclass(type(error), KeyboardInterrupt):
                 self._show("[a figure was not saved: the block was interrupted. The figure is closed]\n")
                 raise
-            self._show(f"[a figure could not be saved: {error_message(error).rstrip()}]\n")
+            self._show(f"[a figure could not be saved, and is closed: {error_message(error).rstrip()}]\n")
         else:
             self._show(f"[figure saved: {file.name}]\n")
         finally:
             plt.close(number)  # otherwise it would fail again after every later block
 
     def _new_file(self) -> BufferedWriter:
+        if _is_link(_FOLDER) and not _exists(_FOLDER):  # a command may have removed the folder
+            _make_folders(_real_path(_FOLDER))
         while True:
             self._count += 1
             with suppress(FileExistsError):  # another session may save a figure at the same moment

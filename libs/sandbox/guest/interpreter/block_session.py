@@ -166,7 +166,9 @@ class Session:
 
     def _keep_source(self, name: str, source: str) -> None:
         """Keep the source for tracebacks and inspect.getsource. Only the latest sources are kept."""
-        linecache.cache[name] = (len(source), None, lines(source), name)
+        # Python marks the wrong characters in a last line without a line end.
+        ended = lines(source if source.endswith(("\n", "\r")) else f"{source}\n")
+        linecache.cache[name] = (len(source), None, ended, name)
         linecache.cache.pop(f"<block {self._count - _SOURCES}>", None)
 
     def _failed(self, error: BaseException) -> int:

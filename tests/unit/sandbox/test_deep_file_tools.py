@@ -93,6 +93,26 @@ def test_new_file_needs_a_name(tmp_path: Path, path: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "args", "refused"),
+    [
+        ("delete", {"file_path": "tmp/x"}, "could mean /workspace/tmp/x or /tmp/x: name one."),
+        ("grep", {"path": "./src", "pattern": "x"}, "could mean /workspace/src or /src: name one."),
+        ("read_file", {"file_path": "data/x"}, None),
+        ("ls", {"path": "."}, None),
+        ("glob", {"pattern": "*", "path": None}, None),
+    ],
+)
+def test_relative_path_is_refused_that_could_mean_two_files(
+    tmp_path: Path, name: str, args: dict[str, Any], refused: str | None
+) -> None:
+    tools = FilesystemMiddleware(backend=DockerExecutionBackend(tmp_path))
+    done = ToolMessage("done", name=name, tool_call_id="1")
+    answer = tools.wrap_tool_call(asked(name, **args), lambda _: done)
+    assert isinstance(answer, ToolMessage)
+    assert refused in answer.text if refused else answer is done
+
+
+@pytest.mark.parametrize(
     ("name", "args", "other"),
     [
         ("execute", {"command": "rm -r *", "cwd": "/tmp"}, "cwd"),

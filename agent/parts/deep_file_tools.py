@@ -20,6 +20,8 @@ __all__ = ["FilesystemMiddleware", "call_of", "with_artifact"]
 
 _CHANGING = {"execute", "write_file", "edit_file", "delete"}
 """Tools with effects, which must not run twice."""
+_BY_NAME = {"workspace", "data", "scripts", "results", "skills"}
+"""Folders whose files a model may name without the first slash, and still mean these files."""
 
 
 class FilesystemMiddleware(DeepagentsFilesystemMiddleware[Any, Any]):
@@ -28,10 +30,12 @@ class FilesystemMiddleware(DeepagentsFilesystemMiddleware[Any, Any]):
     This class omits deepagents' prompt, which says that the shell cannot reach routed folders: here the
     sandbox mounts them at the same path. It passes the id of each tool call to the backend, so that a
     resumed run carries out no call twice. It refuses a path with a backslash: deepagents would put a slash in
-    its place, and reach another file than the call names. And it refuses a parameter that a tool does not
-    have, such as `cwd`: deepagents would leave it out, and do something else than the call says. Of several
-    changes of one file in a reply, deepagents runs the first only; here a change that a person has rejected
-    is not the first.
+    its place, and reach another file than the call names. It refuses to write to a path that names a folder,
+    such as `src/`: deepagents would leave the slash out, and make a file `src`. It refuses a relative path,
+    such as `tmp/x`: deepagents would take `/tmp/x`, and a command `/workspace/tmp/x`. And it refuses a
+    parameter that a tool does not have, such as `cwd`: deepagents would leave it out, and do something else
+    than the call says. Of several changes of one file in a reply, deepagents runs the first only; here a
+    change that a person has rejected is not the first.
     """
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]) -> Any:
@@ -99,6 +103,12 @@ def _not_as_written(tool: BaseTool, args: Mapping[str, Any]) -> str:
                 f"Error: the path '{path}' has a backslash. Write / between folders. Only a command "
                 "reaches a name that has a backslash."
             )
+    path = str(args.get("file_path") or args.get("path") or "").removeprefix("./")
+    first = path.partition("/")[0]
+    if first not in {"", ".", "..", "~", *_BY_NAME} and not first.endswith(":"):
+        return f"Error: the path '{path}' is relative, and could mean /workspace/{path} or /{path}: name one."
+    if tool.name == "write_file" and path.endswith(("/", "/.")):
+        return f"Error: the path '{path}' names a folder: give the path of a file."
     if others := [key for key in args if key not in tool.args]:
         return (
             f"Error: {tool.name} has no parameter {others[0][:80]!r}, so it did nothing. Its parameters are "

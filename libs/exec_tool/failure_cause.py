@@ -106,8 +106,13 @@ is fresh, so the counters are the program's."""
 ROUTES = "grep -hE '^(Ip|Udp): ' /proc/net/snmp\n"
 """Prints the kernel's counters of packets, in pairs of lines: names and values."""
 
-DISK = 'echo "disk $(stat -f -c %a /workspace /tmp /dev/shm /run | sort -n | head -n 1)"'
-"""Prints the free space of the fullest disk. `tell_exception.py` looks at the same disks."""
+DISK = """\
+stat -f -c '%a %d %c' /workspace /tmp /dev/shm /run | while read -r room files most; do
+  if ((most && files < room)); then echo "disk $files"; else echo "disk $room"; fi
+done | sort -k 2nr
+"""
+"""Prints the free space of the disks, the fullest last: blocks, or files if there is room for fewer files. Not
+every file system counts files. `tell_exception.py` looks at the same disks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +130,7 @@ class Counted:
     unreached: int = 0
     """Packets that were sent to other machines or to a name server, and reached none."""
     disk_left: int | None = None
-    """Free blocks of the fullest disk."""
+    """Free blocks of the fullest disk, or files that it has room for, whatever is less."""
     left: int = 0
     """Processes that the program left running, and that were killed."""
 

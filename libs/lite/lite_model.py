@@ -77,7 +77,8 @@ class LiteModel:
             choice = response.json()["choices"][0]
             content, cut = choice["message"]["content"], choice.get("finish_reason") == "length"
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-            if "message" in _error(response):  # some servers report errors of a provider with status 200
+            # Some servers report errors of a provider with status 200.
+            if isinstance(_error(response).get("message"), str):
                 raise self._failed(response) from None
             raise ModelFailed("Model error: the server's answer is not a chat completion") from None
         if cut and not _is_whole(content):

@@ -157,7 +157,8 @@ class SqliteDatabase(Database):
         try:
             done = work(self._do)
         except BaseException:
-            self._connection.execute("ROLLBACK")
+            if self._connection.in_transaction:  # SQLite itself ends one that a full disk stops
+                self._connection.execute("ROLLBACK")
             raise
         self._connection.execute("COMMIT")
         return done

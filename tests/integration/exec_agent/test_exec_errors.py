@@ -57,6 +57,7 @@ def hurried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CodeRunner]:
         ("python", HUGE, "memory"),
         ("bash", "head -c 1G /dev/zero > big", "disk"),
         ("bash", "head -c 1G /dev/zero > /tmp/big", "disk"),
+        ("bash", "set -e; for name in {1..20000}; do : > /tmp/$name; done", "disk"),
         ("python", FORK_BOMB, "processes"),
         # The shell ends at once. The sleep gives the processes time to reach the limit.
         also("bash", ":(){ :|:& };: ; sleep 2", "processes"),

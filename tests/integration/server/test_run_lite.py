@@ -127,6 +127,7 @@ def test_request_to_the_model(server: Served, chat: ChatServer) -> None:
         ),
         ([[404, {"error": {"message": f"no model for {KEY}"}}]], "no model for [REDACTED]"),
         ([[200, {"error": {"message": "Provider overloaded", "code": 502}}]], "200 OK: Provider overloaded"),
+        ([[200, {"choices": [], "error": None}]], "not a chat completion"),
     ],
     ids=lambda value: str(value)[:40],
 )

@@ -84,6 +84,21 @@ def test_damaged_file_is_named_with_a_hint(path: Path) -> None:
     database.close()
 
 
+def test_reason_is_told_if_sqlite_has_ended_the_transaction(path: Path) -> None:
+    """As it does if a large write fills the disk."""
+    database = counting(path)
+    database.wait(lambda do: do("CREATE UNIQUE INDEX one ON t (n)"))
+
+    def ended(do: Do) -> None:
+        do("INSERT INTO t VALUES (1)")
+        do("INSERT OR ROLLBACK INTO t VALUES (1)")
+
+    with pytest.raises(CheckpointerUnavailable, match="UNIQUE constraint failed"):
+        database.wait(ended)
+    assert database.wait(count) == 0
+    database.close()
+
+
 def test_locked_file_is_named_with_a_hint(path: Path) -> None:
     database = counting(path)
     database.wait(count)

@@ -79,6 +79,39 @@ async def test_path_with_a_backslash_is_refused(
             assert answer is done
 
 
+@pytest.mark.parametrize("path", ["/workspace/new/", "/workspace/new/."])
+def test_new_file_needs_a_name(tmp_path: Path, path: str) -> None:
+    tools = FilesystemMiddleware(backend=DockerExecutionBackend(tmp_path))
+    done = ToolMessage("done", name="x", tool_call_id="1")
+    answer = tools.wrap_tool_call(asked("write_file", file_path=path, content=""), lambda _: done)
+    assert isinstance(answer, ToolMessage)
+    assert (answer.status, answer.text) == (
+        "error",
+        f"Error: the path '{path}' names a folder: give the path of a file.",
+    )
+    assert tools.wrap_tool_call(asked("delete", file_path=path), lambda _: done) is done
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "refused"),
+    [
+        ("delete", {"file_path": "tmp/x"}, "could mean /workspace/tmp/x or /tmp/x: name one."),
+        ("grep", {"path": "./src", "pattern": "x"}, "could mean /workspace/src or /src: name one."),
+        ("read_file", {"file_path": "data/x"}, None),
+        ("ls", {"path": "."}, None),
+        ("glob", {"pattern": "*", "path": None}, None),
+    ],
+)
+def test_relative_path_is_refused_that_could_mean_two_files(
+    tmp_path: Path, name: str, args: dict[str, Any], refused: str | None
+) -> None:
+    tools = FilesystemMiddleware(backend=DockerExecutionBackend(tmp_path))
+    done = ToolMessage("done", name=name, tool_call_id="1")
+    answer = tools.wrap_tool_call(asked(name, **args), lambda _: done)
+    assert isinstance(answer, ToolMessage)
+    assert refused in answer.text if refused else answer is done
+
+
 @pytest.mark.parametrize(
     ("name", "args", "other"),
     [

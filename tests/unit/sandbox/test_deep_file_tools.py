@@ -95,8 +95,12 @@ def test_new_file_needs_a_name(tmp_path: Path, path: str) -> None:
 @pytest.mark.parametrize(
     ("name", "args", "refused"),
     [
-        ("delete", {"file_path": "tmp/x"}, "could mean /workspace/tmp/x or /tmp/x: name one."),
-        ("grep", {"path": "./src", "pattern": "x"}, "could mean /workspace/src or /src: name one."),
+        ("delete", {"file_path": "tmp/x"}, "could mean /workspace/tmp/x or /tmp/x: write the whole path."),
+        (
+            "grep",
+            {"path": "./src", "pattern": "x"},
+            "could mean /workspace/src or /src: write the whole path.",
+        ),
         ("read_file", {"file_path": "data/x"}, None),
         ("ls", {"path": "."}, None),
         ("glob", {"pattern": "*", "path": None}, None),

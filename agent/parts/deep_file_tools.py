@@ -105,8 +105,12 @@ def _not_as_written(tool: BaseTool, args: Mapping[str, Any]) -> str:
             )
     path = str(args.get("file_path") or args.get("path") or "").removeprefix("./")
     first = path.partition("/")[0]
+    # deepagents itself refuses `..`, `~` and `C:`.
     if first not in {"", ".", "..", "~", *_BY_NAME} and not first.endswith(":"):
-        return f"Error: the path '{path}' is relative, and could mean /workspace/{path} or /{path}: write the whole path."
+        return (
+            f"Error: the path '{path}' is relative, and could mean /workspace/{path} or /{path}. Write the "
+            "whole path."
+        )
     if tool.name == "write_file" and path.endswith(("/", "/.")):
         return f"Error: the path '{path}' names a folder: give the path of a file."
     if others := [key for key in args if key not in tool.args]:

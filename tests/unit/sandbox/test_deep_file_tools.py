@@ -95,11 +95,11 @@ def test_new_file_needs_a_name(tmp_path: Path, path: str) -> None:
 @pytest.mark.parametrize(
     ("name", "args", "refused"),
     [
-        ("delete", {"file_path": "tmp/x"}, "could mean /workspace/tmp/x or /tmp/x: write the whole path."),
+        ("delete", {"file_path": "tmp/x"}, "/workspace/tmp/x or /tmp/x. Write the whole path."),
         (
             "grep",
             {"path": "./src", "pattern": "x"},
-            "could mean /workspace/src or /src: write the whole path.",
+            "/workspace/src or /src. Write the whole path.",
         ),
         ("read_file", {"file_path": "data/x"}, None),
         ("ls", {"path": "."}, None),

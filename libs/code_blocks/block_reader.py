@@ -57,9 +57,8 @@ _FENCE = re.compile(r" {0,3}(?:`{3,}|~{3,})")
 _THOUGHTS = re.compile(r"\s*<(think|thinking)>.*?(?:</\1>|\Z)", re.DOTALL)
 _THOUGHTS_END = re.compile(r"^[ \t]*</(think|thinking)>[ \t]*$", re.MULTILINE)
 _HERE_DOCUMENT = re.compile(
-    r"(?<!<)<<-?[ \t]*(?:(['\"])(?P<quoted>[^'\"\n]+)\1|\\?(?P<word>[A-Za-z_][\w.-]*+))(?![ \t]*\))"
+    r"(?<!<)<<-?[ \t]*(?:(['\"])(?P<quoted>[^\s'\"][^'\"\n]*)\1|\\?(?P<word>[A-Za-z_][\w.-]*+))(?![ \t]*\))"
 )
-_LINE_END = re.compile(r"\r\n?|\n")
 _HALF = re.compile("[\ud800-\udfff]")
 _NUL = "\ud800"
 """Stands for NUL while a reply is parsed."""
@@ -105,22 +104,11 @@ def without_thoughts(reply: str) -> str:
     """Return the reply without `<think>…</think>` at its start: code in thoughts is a draft.
 
     If the server's prompt ends with the opening tag, the reply has only the closing tag, on its own line.
-    Such a line in a block is code.
     """
     if _THOUGHTS.match(reply):
         return _THOUGHTS.sub("", reply, count=1)
     end = _THOUGHTS_END.search(reply)
-    code = _lines_of_code(reply) if end else set()
-    line = at = 0
-    while end:
-        if reply.find(f"<{end[1]}>", at, end.start()) >= 0:
-            break
-        line += len(_LINE_END.findall(reply, at, end.start()))
-        if line not in code:
-            return reply[end.end() :]
-        at = end.start()
-        end = _THOUGHTS_END.search(reply, end.end())
-    return reply
+    return reply if end is None or f"<{end[1]}>" in reply[: end.start()] else reply[end.end() :]
 
 
 def read_reply(reply: str) -> Reading:
@@ -161,13 +149,6 @@ def _markdown() -> MarkdownIt:
     markdown.core.ruler.enableOnly(["normalize", "block"])
     markdown.disable("reference")
     return markdown
-
-
-def _lines_of_code(reply: str) -> set[int]:
-    """Return the lines of the blocks whose end is certain. A reply that is not read has none."""
-    parsed = _markdown().parse(reply) if len(reply) <= MAX_REPLY else []
-    fences = [token for token in parsed if token.type == "fence" and token.map and not _problem(token)]
-    return {line for token in fences if token.map for line in range(token.map[0] + 1, token.map[1] - 1)}
 
 
 def _fences(text: str, indents: int = 0) -> Iterator[Token]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posixpath
+import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
@@ -20,8 +22,9 @@ __all__ = ["FilesystemMiddleware", "call_of", "with_artifact"]
 
 _CHANGING = {"execute", "write_file", "edit_file", "delete"}
 """Tools with effects, which must not run twice."""
-_BY_NAME = {"workspace", "data", "scripts", "results", "skills"}
-"""Folders whose files a model may name without the first slash, and still mean these files."""
+_LINKED = {"data", "scripts", "results"}
+"""Folders below `/` that are the folders of the same name in the workspace."""
+_DRIVE = re.compile("[A-Za-z]:")
 
 
 class FilesystemMiddleware(DeepagentsFilesystemMiddleware[Any, Any]):
@@ -31,11 +34,11 @@ class FilesystemMiddleware(DeepagentsFilesystemMiddleware[Any, Any]):
     sandbox mounts them at the same path. It passes the id of each tool call to the backend, so that a
     resumed run carries out no call twice. It refuses a path with a backslash: deepagents would put a slash in
     its place, and reach another file than the call names. It refuses to write to a path that names a folder,
-    such as `src/`: deepagents would leave the slash out, and make a file `src`. It refuses a relative path,
-    such as `tmp/x`: deepagents would take `/tmp/x`, and a command `/workspace/tmp/x`. And it refuses a
-    parameter that a tool does not have, such as `cwd`: deepagents would leave it out, and do something else
-    than the call says. Of several changes of one file in a reply, deepagents runs the first only; here a
-    change that a person has rejected is not the first.
+    such as `src/`: deepagents would leave the slash out, and make a file `src`. It refuses a relative path
+    that a command would take for another file, such as `tmp/x`: deepagents would take `/tmp/x`, and a command
+    `/workspace/tmp/x`. And it refuses a parameter that a tool does not have, such as `cwd`: deepagents would
+    leave it out, and do something else than the call says. Of several changes of one file in a reply,
+    deepagents runs the first only; here a change that a person has rejected is not the first.
     """
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]) -> Any:
@@ -103,22 +106,28 @@ def _not_as_written(tool: BaseTool, args: Mapping[str, Any]) -> str:
                 f"Error: the path '{path}' has a backslash. Write / between folders. Only a command "
                 "reaches a name that has a backslash."
             )
-    path = str(args.get("file_path") or args.get("path") or "").removeprefix("./")
-    first = path.partition("/")[0]
-    # deepagents itself refuses `..`, `~` and `C:`.
-    if first not in {"", ".", "..", "~", *_BY_NAME} and not first.endswith(":"):
+    given = args.get("file_path") or args.get("path")
+    if isinstance(given, str) and _names_another(given):
         return (
-            f"Error: the path '{path}' is relative, and could mean /workspace/{path} or /{path}. Write the "
-            "whole path."
+            f"Error: the path '{given[:200]}' is relative. This tool would take it from /, and a command "
+            "from /workspace. Write the whole path, which begins with /."
         )
-    if tool.name == "write_file" and path.endswith(("/", "/.")):
-        return f"Error: the path '{path}' names a folder: give the path of a file."
+    if tool.name == "write_file" and str(given).endswith(("/", "/.")):
+        return f"Error: the path '{given}' names a folder: give the path of a file."
     if others := [key for key in args if key not in tool.args]:
         return (
             f"Error: {tool.name} has no parameter {others[0][:80]!r}, so it did nothing. Its parameters are "
             f"{', '.join(tool.args)}."
         )
     return ""
+
+
+def _names_another(path: str) -> bool:
+    """Return whether a path is relative, and a command would take another file for it."""
+    if path.startswith(("/", "~")) or _DRIVE.match(path):  # deepagents itself refuses the latter two
+        return False
+    first = posixpath.normpath(path).partition("/")[0]
+    return first not in {".", "..", *_LINKED}  # `.` can only be listed or searched; results have whole paths
 
 
 def call_of(request: ToolCallRequest, *, keyed: Collection[str]) -> AbstractContextManager[CurrentCall]:

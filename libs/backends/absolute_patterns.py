@@ -15,7 +15,7 @@ def may_name_another(pattern: str, found: GlobResult) -> bool:
     """Return whether a search in `/` may find files that a search in a folder has not found.
 
     A pattern such as `/usr/*.txt` is tried in the folder first, which may have a folder `usr` of its own. A
-    pattern that begins with a wildcard names no folder of the system.
+    pattern that begins with a wildcard is tried there only: in `/` it would walk the whole system.
     """
     if not pattern.startswith("/"):
         return False

@@ -19,8 +19,8 @@ from libs.sandbox import Execution, RunResult
 
 __all__ = ["repeats", "run_blocks", "run_in_gate", "thread_of"]
 
-_NEW_EACH_TIME = re.compile(r"0x[0-9a-f]+|<block \d+>")
-"""The address of an object, and the name of a Python block in a traceback."""
+_NEW_EACH_TIME = re.compile(r"0x[0-9a-f]+|<block \d+>|/workspace/\.output/\S+")
+"""The address of an object, the name of a Python block in a traceback, and the file with the whole output."""
 
 
 async def run_blocks(
@@ -143,6 +143,7 @@ def _ended(done: Execution) -> tuple[str, str, str | None]:
 
     A different output means progress: a program that is repaired step by step is run many times. The last
     line does not tell, because the programs that run tests or builds end with the same line for all errors.
+    An output with the time is different each time, so then only the limit of steps ends the run.
     """
     error = _NEW_EACH_TIME.sub("", done["output"].rstrip()) if done["exit_code"] else None
     return done["language"], done["code"].strip(), error

@@ -150,7 +150,7 @@ def closing(status: str, *, steps: int, nudges: int, last: Execution | None) -> 
         said = f"I stopped here: I was asked {nudges} times to go on and sent no code that can run."
         said += " The last code failed." if last and last["exit_code"] and not without_result(last) else ""
     elif last is not None and without_result(last):
-        said = "I stopped here: the same code had no result three times, for the same reason. The task is not done."
+        said = "I stopped here: the same code had no result three times, for the same reason. The task may not be done."
     else:
         said = "I stopped here: the same code failed three times in the same way. The task is not done."
     printed = last is not None and last["output"].strip()

@@ -63,7 +63,7 @@ from libs.middleware.program_messages import told
 __all__ = ["CodeLoop"]
 
 MAX_FAILURES = 3
-"""A run ends when the same code has failed this often with the same error."""
+"""A run ends when the same code has failed this often with the same output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

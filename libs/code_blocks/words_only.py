@@ -34,7 +34,7 @@ _MEND = (
 )
 """Sent when a reply without code follows a failure."""
 _NO_RESULT = (
-    "The last code has no result and nothing has run since, so the task is not done. The message about that code says why; "
+    "The last code has no result and nothing has run since, so the task may not be done. The message about that code says why; "
     f"the code need not be at fault. Look at what is there, then send the code for the rest. {_CODE}"
 )
 """Sent when a reply without code follows a block that did not run, or whose end is unknown."""

@@ -111,8 +111,8 @@ stat -f -c '%a %d %c' /workspace /tmp /dev/shm /run | while read -r room files m
   if ((most && files < room)); then echo "disk $files"; else echo "disk $room"; fi
 done | sort -k 2nr
 """
-"""Prints the free space of the disks, the fullest last: blocks, or files if there is room for fewer files. Not
-every file system counts files. `tell_exception.py` looks at the same disks."""
+"""Prints a line for each disk, the fullest last: its free blocks, or the files that it has room for, if these are
+fewer. Not every file system counts files. `tell_exception.py` looks at these disks, too."""
 
 
 @dataclass(frozen=True, slots=True)

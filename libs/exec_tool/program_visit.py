@@ -119,7 +119,6 @@ class Visit:
             "ARGS_JSON": json.dumps(self.call.args),
             # Modules in the working directory can be imported.
             "PYTHONPATH": f"/workspace:{folder.PLACE}",
-            "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONUNBUFFERED": "1",
         }
         if self.packages:

@@ -78,7 +78,7 @@ class LiteModel:
             content, cut = choice["message"]["content"], choice.get("finish_reason") == "length"
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             # Some servers report errors of a provider with status 200.
-            if isinstance(_error(response).get("message"), str):
+            if _error(response).get("message"):
                 raise self._failed(response) from None
             raise ModelFailed("Model error: the server's answer is not a chat completion") from None
         if cut and not _is_whole(content):
@@ -125,8 +125,9 @@ def _error(response: httpx.Response) -> Mapping[str, Any]:
 
 def _status(response: httpx.Response) -> str:
     status = f"Model error: the server answered {response.status_code} {response.reason_phrase}".rstrip()
-    if response.status_code in (401, 403):
+    error = _error(response)
+    if response.status_code in (401, 403) or error.get("code") in (401, 403):
         # The body often repeats parts of the key.
         return f"{status}: check OPENAI_API_KEY"
-    message = _error(response).get("message")
+    message = error.get("message")
     return f"{status}: {message[:_MAX_REASON]}" if isinstance(message, str) else status

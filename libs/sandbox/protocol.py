@@ -112,8 +112,8 @@ class Sandbox(Tree, Protocol):
         half a second. If the kernel killed a process of the sandbox meanwhile, because the memory is used up,
         the last line of the errors says so, whatever the exit code.
 
-        Python keeps no compiled modules (PYTHONDONTWRITEBYTECODE=1): a module that is changed within a second
-        and keeps its size would run as it was before.
+        Python writes no compiled modules (PYTHONDONTWRITEBYTECODE=1, unless the caller sets it). Otherwise a
+        module that is changed within a second and keeps its size would run as it was before.
 
         Args:
             timeout: seconds; None is `SandboxLimits.timeout`.

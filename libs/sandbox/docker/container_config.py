@@ -44,7 +44,7 @@ def variables(given: Mapping[str, str], door: Door | None) -> dict[str, str]:
     """Return the environment of commands, besides the image's variables."""
     return {
         "LANG": "C.UTF-8",
-        # Python takes a cached module for the changed one if both have one size and one second of change.
+        # Python compares only size and second of change, and would run the old compiled module.
         "PYTHONDONTWRITEBYTECODE": "1",
         "MPLCONFIGDIR": f"{_HOME}/.config/matplotlib",
         **{name: value for name, value in given.items() if name not in OWN_VARIABLES},

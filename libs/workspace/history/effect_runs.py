@@ -229,9 +229,10 @@ class EffectRuns:
         return difference, free
 
     async def _take_back(self, thread: str, key: str, before: tuple[int, str], *, since: int) -> None:
-        """Undo a call that was cancelled, unless its effect is free, so nobody will be asked about it.
+        """Undo a call that was cancelled, unless its effect is free.
 
-        If the run goes on, what other people have changed since does not count as its effect.
+        If all was undone and the run goes on, nobody is asked about the call, and what other people have
+        changed since does not count as its effect.
         """
         try:
             effect = await self._effect(thread, before, failed_result("cancelled"), [], since=since)
@@ -239,11 +240,12 @@ class EffectRuns:
             records = self._records(thread)
             begun = await records.awaited(records.begun, thread, [key])
             if begun and not left:
-                undone = replace(effect, difference=Difference(), unread={}, free=True, refused=[])
-                await records.awaited(records.note, thread, f"{key}#effect", undone.text())
+                if not effect.free:
+                    effect = replace(effect, difference=Difference(), unread={}, free=True, refused=[])
+                await records.awaited(records.note, thread, f"{key}#effect", effect.text())
         except (SandboxError, FileFailed, SnapshotsUnavailable, CheckpointerUnavailable) as error:
             logger.warning("A command of thread %s was cancelled, and not undone: %s", thread, error)
-        await self.keep(thread, key)  # nobody is asked any more
+        await self.keep(thread, key)
 
     async def _ask_first(self, thread: str, key: str, why: str, records: CommandRecords) -> AskFirst:
         await records.awaited(records.note, thread, f"{key}#first", why)

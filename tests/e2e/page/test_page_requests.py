@@ -163,7 +163,9 @@ def test_page_scrolls_to_a_late_plot_and_no_response_of_the_session_fails(
     eventually(lambda: httpx.get(runs).json() == [])
     run_ends(page)
     page.wait_for_timeout(500)  # the page asks for the turns at the end of a run
+    tries = 0
     while waiting:  # the deletion would answer them with 404
+        assert (tries := tries + 1) < 300
         page.wait_for_timeout(100)
     page.on("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Delete the chat whole session").click()

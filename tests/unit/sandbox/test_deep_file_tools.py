@@ -95,25 +95,23 @@ def test_new_file_needs_a_name(tmp_path: Path, path: str) -> None:
 @pytest.mark.parametrize(
     ("name", "args", "refused"),
     [
-        ("delete", {"file_path": "tmp/x"}, "/workspace/tmp/x or /tmp/x. Write the whole path."),
-        (
-            "grep",
-            {"path": "./src", "pattern": "x"},
-            "/workspace/src or /src. Write the whole path.",
-        ),
-        ("read_file", {"file_path": "data/x"}, None),
-        ("ls", {"path": "."}, None),
-        ("glob", {"pattern": "*", "path": None}, None),
+        ("delete", {"file_path": "tmp/x"}, True),
+        ("delete", {"file_path": ".//tmp/x"}, True),
+        ("delete", {"file_path": "workspace/x"}, True),
+        ("grep", {"path": "./src", "pattern": "x"}, True),
+        ("read_file", {"file_path": "data/x"}, False),
+        ("ls", {"path": "."}, False),
+        ("glob", {"pattern": "*", "path": None}, False),
     ],
 )
 def test_relative_path_is_refused_that_could_mean_two_files(
-    tmp_path: Path, name: str, args: dict[str, Any], refused: str | None
+    tmp_path: Path, name: str, args: dict[str, Any], refused: bool
 ) -> None:
     tools = FilesystemMiddleware(backend=DockerExecutionBackend(tmp_path))
     done = ToolMessage("done", name=name, tool_call_id="1")
     answer = tools.wrap_tool_call(asked(name, **args), lambda _: done)
     assert isinstance(answer, ToolMessage)
-    assert refused in answer.text if refused else answer is done
+    assert answer.text.endswith("Write the whole path, which begins with /.") if refused else answer is done
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ _REFUSALS = {
     409: "The path is a folder, or a file with this name exists.",
     410: "The content of this file after the turn is not kept, or not any more.",
     413: "The file is too large.",
-    422: "This file type has no such preview, or the file holds a known secret.",
+    422: "This file type has no such preview, it holds a known secret, or a kept path is behind a link.",
     500: "The request failed.",
     503: "The server is busy or no sandbox is available; the error says what to do.",
     507: "The sandbox has no space left.",

@@ -55,7 +55,8 @@ async def find_kept(points: ThreadPoints, path: str, at: int | str, *, begin: bo
         at: the number of the turn, or the key of the call.
 
     Raises:
-        Refused: 400, 404 or 409 for such a path; 410, the content was not kept; 413, the file is too large.
+        Refused: 400, 404 or 409 for such a path; 410, the content was not kept; 413, the file is too large;
+            422, the path is a link, or leads through one.
         WrongPoint, NoCapture, ManifestMissing: see `ThreadPoints.manifest` and `ThreadPoints.at_call`.
     """
     try:

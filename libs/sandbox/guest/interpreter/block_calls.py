@@ -52,7 +52,7 @@ def write(descriptor: int, data: bytes) -> None:
                 return
             written.extend(map(_write, (descriptor,), (left,)))
         except BaseException as error:
-            number = None if attempt(is_raised_below, error) else attempt(getattr, error, "errno")
+            number = attempt(getattr, error, "errno") if attempt(is_raised_below, error) is False else None
             if number == EAGAIN:  # a program has made the descriptor non-blocking
                 attempt(_set_blocking, descriptor, True)
             elif number:
@@ -60,7 +60,10 @@ def write(descriptor: int, data: bytes) -> None:
 
 
 def is_raised_below(error: BaseException) -> bool:
-    """Return whether a function that was called has raised an error: a signal handler of a block."""
+    """Return whether a function that was called has raised an error: a signal handler of a block.
+
+    `attempt` returns None if another handler raises meanwhile: only False tells that the error is not below.
+    """
     return bool(error.__traceback__ and error.__traceback__.tb_next)
 
 
@@ -76,10 +79,15 @@ class Signals:
         self.hold()
 
     def hold(self) -> None:
-        """Let signals wait from now on."""
+        """Let signals wait from now on. Errors of handlers that run meanwhile are lost."""
+        while not attempt(self._hold):
+            pass  # a handler has raised before the signals waited
+
+    def _hold(self) -> bool:
         if not self._block:
             self._block.append(_set_mask(_BLOCK, ()))
         _set_mask(_BLOCK, _HELD)
+        return True
 
     def let_in(self) -> None:
         """Deliver the signals that wait, and those that come until the next `hold`."""

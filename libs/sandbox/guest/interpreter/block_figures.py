@@ -68,7 +68,7 @@ class Figures:
 
     def _new_file(self) -> BufferedWriter:
         if _is_link(_FOLDER) and not _exists(_FOLDER):  # a command may have removed the folder
-            _make_folders(_real_path(_FOLDER))
+            _make_folders(_real_path(_FOLDER), exist_ok=True)
         while True:
             self._count += 1
             with suppress(FileExistsError):  # another session may save a figure at the same moment

@@ -106,7 +106,7 @@ class Session:
                 if not pieces[-1]:
                     return b""
             except BaseException as error:
-                ours = not attempt(is_raised_below, error)
+                ours = attempt(is_raised_below, error) is False
                 if ours and attempt(getattr, error, "errno"):  # raised by the kernel
                     return b""
                 if ours and type(error) is MemoryError:
@@ -127,12 +127,14 @@ class Session:
         during a block, even if an earlier block has set another handler or has blocked SIGINT. Between two
         blocks SIGINT has no effect.
         """
-        status = None
-        self._last = 0  # a signal handler may exit before the block begins
+        # A signal handler may exit before the block begins: see `_has_rest`.
+        self._count += 1
+        self._last = 0
         try:
-            status = self._status(source)
-            self._signals.hold()
+            status: int | None = self._status(source)
         except BaseException:
+            status = None
+        finally:
             self._signals.hold()
         if status is None:
             attempt(self._show, _UNSHOWN)
@@ -151,7 +153,6 @@ class Session:
         return DONE
 
     def _run(self, source: str) -> None:
-        self._count += 1
         name = f"<block {self._count}>"
         attempt(self._keep_source, name, source)
         attempt(_warn_again)

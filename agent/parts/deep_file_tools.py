@@ -16,14 +16,13 @@ from langchain_core.tools import BaseTool
 from langgraph.types import Command
 
 from libs.middleware.open_calls import call_key, open_calls
+from libs.sandbox import FOLDERS
 from libs.sandbox.host import CurrentCall, carrying
 
 __all__ = ["FilesystemMiddleware", "call_of", "with_artifact"]
 
 _CHANGING = {"execute", "write_file", "edit_file", "delete"}
 """Tools with effects, which must not run twice."""
-_LINKED = {"data", "scripts", "results"}
-"""Folders below `/` that are the folders of the same name in the workspace."""
 _DRIVE = re.compile("[A-Za-z]:")
 
 
@@ -127,7 +126,8 @@ def _names_another(path: str) -> bool:
     if path.startswith(("/", "~")) or _DRIVE.match(path):  # deepagents itself refuses the latter two
         return False
     first = posixpath.normpath(path).partition("/")[0]
-    return first not in {".", "..", *_LINKED}  # `.` can only be listed or searched; results have whole paths
+    # `.` can only be listed or searched, and results have whole paths. `/data` is the workspace's `data`.
+    return first not in {".", "..", *FOLDERS}
 
 
 def call_of(request: ToolCallRequest, *, keyed: Collection[str]) -> AbstractContextManager[CurrentCall]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -11,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from libs.sandbox.guest.interpreter import block_figures
+from libs.sandbox.guest.interpreter import block_calls, block_figures
 from libs.sandbox.guest.workers.children import Job
 from libs.sandbox.guest.workers.kill_process_trees import children_of, descendants, moment
 from libs.sandbox.image_contents import write_guest
@@ -176,3 +177,18 @@ def test_figure_does_not_replace_one_of_another_session(
     assert shown == [f"[figure saved: {tmp_path}/figure-2.png]\n"]
     assert (tmp_path / "figure-1.png").read_bytes() == b"of another session"
     assert (tmp_path / "figure-2.png").read_bytes() == b"mine"
+
+
+def test_signals_that_cannot_be_held_are_delivered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when no memory is left. The interpreter goes on, instead of trying for ever."""
+
+    def refuse(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as full:
+        full.setattr(block_calls, "_set_mask", refuse)
+        signals = block_calls.Signals()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    signals.let_in()
+    signals.release()
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before

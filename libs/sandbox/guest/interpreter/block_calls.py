@@ -23,6 +23,8 @@ _UNBLOCK: Final = _signal.SIG_UNBLOCK
 _REPLACE: Final = _signal.SIG_SETMASK
 _HELD: Final = _signal.valid_signals() - {_signal.SIGRTMAX}
 """Signals that wait while this program works: all but the one with which `block_server.py` ends it."""
+_TRIES: Final = 100
+"""Most tries to let signals wait. Each handler that raises meanwhile costs one try."""
 
 Result = TypeVar("Result")
 
@@ -79,9 +81,13 @@ class Signals:
         self.hold()
 
     def hold(self) -> None:
-        """Let signals wait from now on. Errors of handlers that run meanwhile are lost."""
-        while not attempt(self._hold):
-            pass  # a handler has raised before the signals waited
+        """Let signals wait from now on. Errors of handlers that run meanwhile are lost.
+
+        If no memory is left for that, signals do not wait.
+        """
+        for _ in range(_TRIES):
+            if attempt(self._hold):
+                return  # otherwise a handler has raised before the signals waited
 
     def _hold(self) -> bool:
         if not self._block:
@@ -91,11 +97,13 @@ class Signals:
 
     def let_in(self) -> None:
         """Deliver the signals that wait, and those that come until the next `hold`."""
-        _set_mask(_REPLACE, self._block[0])
+        if self._block:
+            _set_mask(_REPLACE, self._block[0])
 
     def release(self) -> None:
         """Deliver signals during a block, also the SIGINT that an earlier block has held back."""
-        _set_mask(_REPLACE, self._block.pop())
+        if self._block:
+            _set_mask(_REPLACE, self._block.pop())
         _set_mask(_UNBLOCK, [_SIGINT])
 
 

@@ -31,6 +31,7 @@ from libs.sandbox.guest.interpreter.block_calls import (
 from libs.sandbox.guest.interpreter.block_errors import error_message, error_text
 from libs.sandbox.guest.interpreter.block_figures import Figures
 from libs.sandbox.guest.interpreter.block_source import is_muted, lines
+from libs.sandbox.guest.interpreter.event_loop import EventLoop
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]
 """A copy, because a block may replace names in the module `builtins`."""
@@ -71,8 +72,8 @@ class Session:
         self._last = 0
         """Line of the last statement of the block, or -1 when all statements have run."""
         self._figures = Figures(self._show)
-        self._loop: Any = None
         self._context = contextvars.copy_context()
+        self._loop = EventLoop(self._context)
         self._own = getpid()
         self._refused = 0
         """How often the memory for a block was refused."""
@@ -247,41 +248,8 @@ class Session:
             at = {field: getattr(shown, field) for field in shown._attributes}
             tree.body.append(Assign([Name(_VALUE, Store(), **at)], shown, **at))
         variables = self._module.__dict__
-        self._awaited(self._context.run(eval, _compiled(tree, name, "exec"), variables))
+        self._loop.run(self._context.run(eval, _compiled(tree, name, "exec"), variables))
         return variables.pop(_VALUE, None)
-
-    def _awaited(self, coroutine: Any) -> Any:
-        """Run a coroutine of a block to its end. An interrupted coroutine is cancelled."""
-        try:
-            import asyncio
-
-            if self._loop is None or self._loop.is_closed():
-                self._loop = asyncio.new_event_loop()  # keeps its tasks between blocks
-            loop = self._loop
-            task = loop.create_task(coroutine, context=self._context)
-        except BaseException:
-            coroutine.close()  # otherwise Python warns that it was never awaited
-            raise
-        try:
-            return _until_done(loop, task)
-        except BaseException:
-            if not task.done():
-                task.cancel()
-                with suppress(asyncio.CancelledError):
-                    _until_done(loop, task)
-            elif not task.cancelled():
-                task.exception()  # otherwise asyncio prints later that nobody has read the error
-            raise
-
-
-def _until_done(loop: Any, task: Any) -> Any:
-    """Run a task to its end, also if this block or an earlier one stops the loop. Return the result."""
-    while True:
-        try:
-            return loop.run_until_complete(task)
-        except RuntimeError:
-            if task.done() or loop.is_closed() or loop.is_running():
-                raise
 
 
 def _compiled(tree: ast.AST, name: str, mode: str) -> types.CodeType:

@@ -86,14 +86,13 @@ class Signals:
         If no memory is left for that, signals do not wait.
         """
         for _ in range(_TRIES):
-            if attempt(self._hold):
-                return  # otherwise a handler has raised before the signals waited
-
-    def _hold(self) -> bool:
-        if not self._block:
-            self._block.append(_set_mask(_BLOCK, ()))
-        _set_mask(_BLOCK, _HELD)
-        return True
+            try:
+                if not self._block:
+                    self._block.append(_set_mask(_BLOCK, ()))
+                _set_mask(_BLOCK, _HELD)
+                return
+            except BaseException:  # a handler has raised, perhaps before the signals waited
+                pass
 
     def let_in(self) -> None:
         """Deliver the signals that wait, and those that come until the next `hold`."""

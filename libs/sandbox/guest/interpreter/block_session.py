@@ -131,12 +131,14 @@ class Session:
         # A signal handler may exit before the block begins: see `_has_rest`.
         self._count += 1
         self._last = 0
+        status: int | None = None
         try:
-            status: int | None = self._status(source)
+            try:
+                status = self._status(source)
+            finally:
+                self._signals.hold()
         except BaseException:
-            status = None
-        finally:
-            self._signals.hold()
+            self._signals.hold()  # a handler may have raised just before the signals waited
         if status is None:
             attempt(self._show, _UNSHOWN)
         return FAILED if status is None else status

@@ -54,11 +54,13 @@ for _ in {1..20}; do
     [[ pid -gt 1 && pid -ne $$ && fields[1] -gt 1 ]] || continue
     [[ ${fields[0]} != [ZX] || fields[17] -gt 1 ]] || continue
     left+=("$pid")
-    words=() variables=()
+    words=()
     mapfile -d '' words 2>/dev/null < "${at%stat}cmdline"
-    mapfile -d '' variables 2>/dev/null < "${at%stat}environ"
-    # Not the shells that wait for the next command, nor what Python ends by itself.
-    [[ ${variables[*]} != *ARGS_JSON=* || ${words[*]} = *.resource_tracker* ]] || ((++of_program))
+    # Not what has ended just now, nor the shells that wait for the next command, nor what Python ends by
+    # itself. The environment does not tell: programs give their processes any. A worker's fork hides its own.
+    words=${words[*]}
+    [[ ! $words || $words = *BASH_EXECUTION_STRING* || $words = *.resource_tracker* ]] && continue
+    { : < "${at%stat}environ"; } 2>/dev/null && ((++of_program))
   done
   ((ended)) || ended=$of_program
   [ ${#left[@]} -eq 0 ] && break

@@ -15,7 +15,8 @@ from libs.lite.sandbox_path import LiteError
 __all__ = ["OPENAI", "LiteModel", "ModelFailed"]
 
 OPENAI = "https://api.openai.com/v1"
-_MAX_REASON = 300
+_MAX_STATUS = 400
+"""Characters of what is told of an error."""
 _MOST_TOKENS = 600
 """Tokens of a reply."""
 _DISPENSABLE: Mapping[str, str | None] = {"temperature": None, "max_tokens": "max_completion_tokens"}
@@ -89,7 +90,8 @@ class LiteModel:
 
     def _failed(self, response: httpx.Response) -> ModelFailed:
         status = _status(response)
-        return ModelFailed(status.replace(self._key, "[REDACTED]") if self._key else status)
+        # Cut at the end: a cut within the key would leave a part of it.
+        return ModelFailed((status.replace(self._key, "[REDACTED]") if self._key else status)[:_MAX_STATUS])
 
     async def _post(self, body: Mapping[str, Any]) -> httpx.Response:
         headers = {"Content-Type": "application/json"}
@@ -130,4 +132,4 @@ def _status(response: httpx.Response) -> str:
         # The body often repeats parts of the key.
         return f"{status}: check OPENAI_API_KEY"
     message = error.get("message")
-    return f"{status}: {message[:_MAX_REASON]}" if isinstance(message, str) else status
+    return f"{status}: {message}" if isinstance(message, str) else status

@@ -70,6 +70,16 @@ def test_processes_left_running_cannot_change_the_files(run: CodeRunner, does: s
     assert time.monotonic() - begun < 30
 
 
+@pytest.mark.parametrize(
+    "started", ["['sleep', '99'], env={}", "'unset ARGS_JSON; sleep 99 & sleep 99', shell=True"]
+)
+def test_processes_left_running_are_counted_whatever_their_environment(run: CodeRunner, started: str) -> None:
+    result = run.run(f"import subprocess; subprocess.Popen({started}); print(1)")
+    count = 3 if "shell" in started else 1
+    assert result.note.startswith(f"The program left {count} process"), result.note
+    assert not run.run("print(1)").note
+
+
 @pytest.mark.parametrize(("first", "second"), [("a", "a/b"), ("a/b", "a")])
 def test_file_with_the_name_of_a_folder_is_refused(run: CodeRunner, first: str, second: str) -> None:
     thread = f"nested {first}"

@@ -127,6 +127,18 @@ async def test_reply_that_was_cut_off_is_told_so(content: str | None, error: str
                 await asked
 
 
+async def test_long_error_of_the_server_shows_no_part_of_the_key() -> None:
+    key = "sk-lite-1vQ8Kq3Vn5Rt7Yw2"
+    for before in range(400):
+        error = {"error": {"message": f"{'x' * before} {key} {'y' * 500}"}}
+        answers = httpx.MockTransport(lambda _, error=error: httpx.Response(400, json=error))
+        async with httpx.AsyncClient(transport=answers) as client:
+            with pytest.raises(LiteError, match="Model error") as failed:
+                await LiteModel(client, name="m", api_key=key)([{"role": "user", "content": "Write"}])
+        assert key[:4] not in str(failed.value)
+        assert len(str(failed.value)) <= 400
+
+
 def test_lite_loads_no_framework() -> None:
     loaded = "{name.partition('.')[0] for name in sys.modules}"
     program = f"import sys, libs.lite; print(sorted({loaded}))"

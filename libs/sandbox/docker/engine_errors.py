@@ -5,6 +5,7 @@ All calls of the Engine use it, so "no socket", "no permission" and "disk full" 
 
 from __future__ import annotations
 
+import errno
 import http.client
 import os
 import shlex
@@ -80,6 +81,11 @@ def explain(error: Exception) -> SandboxError:
         )
     if isinstance(cause, FileNotFoundError):
         return DockerUnavailable("No Docker Engine answers: its socket is not there.", hint=_start_hint())
+    if cause and cause.errno in (errno.EMFILE, errno.ENFILE):
+        return DockerUnavailable(
+            "This program cannot ask the Docker Engine: too many files are open.",
+            hint="Raise the limit of this program with `ulimit -n`.",
+        )
     if isinstance(cause, ConnectionError) or any(isinstance(c, http.client.HTTPException) for c in causes):
         return DockerUnavailable(
             "No Docker Engine answers: the connection was refused or broke off.", hint=_start_hint()

@@ -21,6 +21,10 @@ Result = TypeVar("Result")
 
 _THREADS = 64
 """Blocking calls at once, such as calls to a hanging Engine. Further calls wait."""
+_LATE = 0.1
+"""Seconds by which a timer is late if this process was stopped meanwhile, as by Ctrl-Z."""
+_CATCH_UP = 1.0
+"""Seconds in which the other threads then read what came meanwhile."""
 
 
 class LoopThread:
@@ -105,10 +109,13 @@ class _Spawned(Generic[Result]):
 async def until_done(future: Future[Any], seconds: float | None = None) -> bool:
     """Wait for a future of another thread; return whether it is done. Cancelling leaves the future alone.
 
+    If this process was stopped when the time was over, the other thread gets another second.
+
     Cheaper than `asyncio.wrap_future`, which each command would need twice.
     """
     loop = asyncio.get_running_loop()
     woken = loop.create_future()
+    timer: asyncio.TimerHandle | None = None
 
     def wake() -> None:
         if not woken.done():
@@ -118,8 +125,17 @@ async def until_done(future: Future[Any], seconds: float | None = None) -> bool:
         if not loop.is_closed():
             loop.call_soon_threadsafe(wake)
 
+    def ring(due: float) -> None:
+        nonlocal timer
+        if loop.time() - due > _LATE:
+            timer = loop.call_later(_CATCH_UP, wake)
+        else:
+            wake()
+
     future.add_done_callback(wake_here)
-    timer = None if seconds is None else loop.call_later(seconds, wake)
+    if seconds is not None:
+        due = loop.time() + seconds
+        timer = loop.call_at(due, ring, due)
     try:
         await woken
     finally:

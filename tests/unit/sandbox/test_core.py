@@ -8,14 +8,16 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextvars import ContextVar
 from pathlib import Path
 
 import pytest
 
 from libs.sandbox.host.local_sandbox import LocalSandbox
-from libs.sandbox.host.loop_thread import LoopThread, core, synchronous
+from libs.sandbox.host.loop_thread import LoopThread, core, synchronous, until_done
 from tests.support.waiting import eventually
 
 WHO: ContextVar[str] = ContextVar("who", default="nobody")
@@ -85,6 +87,15 @@ async def test_cancelled_caller_waits_for_the_end_of_its_work() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert ended.is_set()
+
+
+async def test_answer_that_is_read_after_the_process_was_stopped_counts() -> None:
+    """A stopped process, here a blocked loop, finds the time over before its threads have read anything."""
+    answer = Future[None]()
+    threading.Timer(0.6, answer.set_result, [None]).start()
+    asyncio.get_running_loop().call_soon(time.sleep, 0.5)
+    assert await until_done(answer, 0.1)
+    assert not await until_done(Future[None](), 0.1)
 
 
 def test_ctrl_c_ends_the_command_of_a_synchronous_caller(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import resource
 import socket
 import subprocess
 import sys
@@ -75,6 +77,18 @@ def test_unusable_address_is_not_blamed_on_the_engine(monkeypatch: pytest.Monkey
     with pytest.raises(DockerUnavailable, match=r"^No Docker Engine can be asked: ") as caught:
         connect()
     assert f"DOCKER_HOST is {address}: unset it" in caught.value.hint
+
+
+def test_lack_of_descriptors_is_not_blamed_on_the_engine(silent_socket: socket.socket) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with Path(os.devnull).open() as free:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free.fileno(), limits[1]))
+    try:
+        with pytest.raises(DockerUnavailable, match="too many files are open") as caught:
+            connect()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert "ulimit -n" in caught.value.hint
 
 
 def test_silent_engine_is_named(silent_socket: socket.socket) -> None:

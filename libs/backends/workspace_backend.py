@@ -86,4 +86,6 @@ class WorkspaceBackend(AsyncBackend, CompositeBackend):
     async def agrep(
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
     ) -> GrepResult:
-        return await super().agrep(pattern, self._folder(path), glob, max_count=max_count)
+        # The sandbox has the read-only folders, too. CompositeBackend would leave out where matches lie that
+        # come beside an error.
+        return await self.default.agrep(pattern, self._folder(path), glob, max_count=max_count)

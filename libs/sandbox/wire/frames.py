@@ -72,8 +72,9 @@ CHUNK = PIPE - HEADER.size
 """Bytes of content in one DATA frame, so that the frame fits into a pipe."""
 WINDOW = 1024 * 1024
 """Bytes of input that one CREDIT allows."""
-EARLY = 64 * 1024
-"""Bytes of input that follow an OPEN without a CREDIT, so that a small file needs no round trip."""
+EARLY = CHUNK
+"""Bytes of input that follow an OPEN without a CREDIT, so that a small file needs no round trip. They are one
+frame: what is sent later waits for a CREDIT."""
 INSIDE = 0x8000_0000
 """Bit in the number of a stream that begins inside."""
 NET_WINDOW = 256 * 1024

@@ -54,6 +54,26 @@ def test_download_of_a_file_that_shrinks_is_refused(tmp_path: Path) -> None:
         files.FileWorker(Shrinking(-1, -1))._read(1, {"path": str(path)})
 
 
+def test_download_of_a_file_that_is_written_again_and_longer_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "again"
+
+    class WrittenAgain(Link):
+        def send(self, data: bytes) -> None:
+            path.write_bytes(b"b" * 4 * CHUNK)
+
+    path.write_bytes(b"a" * 3 * CHUNK)
+    with pytest.raises(InUse, match="changed the file while it was read"):
+        files.FileWorker(WrittenAgain(-1, -1))._read(1, {"path": str(path)})
+
+
+def test_download_of_a_log_that_grows_is_its_content_of_a_moment(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"a" * 3 * CHUNK)
+    link = Growing(path)
+    link.send = lambda data: Growing.send(link, data) if link.pieces < 5 else None  # type: ignore[method-assign]
+    assert files.FileWorker(link)._read(1, {"path": str(path)}) == {"size": 8 * CHUNK}
+
+
 def test_edit_refuses_a_large_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "large"
     path.write_bytes(b"x" * 101)

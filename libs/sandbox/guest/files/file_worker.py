@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import stat
@@ -28,7 +29,7 @@ from libs.sandbox.guest.files.latest_walk import LatestWalk
 from libs.sandbox.guest.files.search import MOST_ANSWER, glob, grep
 from libs.sandbox.guest.files.text_files import edit, read_page
 from libs.sandbox.guest.files.tree_apply import apply
-from libs.sandbox.guest.files.tree_folders import read_parts
+from libs.sandbox.guest.files.tree_folders import digest_of, read_parts
 from libs.sandbox.guest.workers.frame_pipes import Gone, Link
 from libs.sandbox.guest.workers.memory_kills import memory_kills
 from libs.sandbox.wire.frames import (
@@ -104,17 +105,23 @@ class FileWorker:
         with open_regular(request["path"]) as file:
             found = os.fstat(file)
             size = found.st_size
+            read = hashlib.sha256()
             if size <= MOST_CONTENT:
                 size = 0
                 # Count, because the file may grow while it is read.
                 while size <= MOST_CONTENT and (data := os.read(file, CHUNK)):
                     size += len(data)
+                    read.update(data)
                     self._link.send(encode(stream, Kind.DATA, data))
             now = os.fstat(file)
-        # A longer file is taken for a log: what was read is its content of some moment. Some file systems set
-        # the time of a file that is made shorter only after its size.
-        same_size = now.st_size == found.st_size
-        if now.st_size < found.st_size or (same_size and now.st_mtime_ns != found.st_mtime_ns):
+            # Some file systems set the time of a file that is made shorter only after its size.
+            changed = now.st_size < found.st_size
+            if now.st_size == found.st_size:
+                changed = now.st_mtime_ns != found.st_mtime_ns
+            elif not changed and size <= MOST_CONTENT:
+                # A log still begins with what was read, which is its content of some moment.
+                changed = digest_of(file, size) != read.hexdigest()
+        if changed:
             raise InUse(
                 "a program changed the file while it was read: try again when the program has finished"
             )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deepagents.backends import LocalShellBackend
@@ -118,6 +120,18 @@ def test_skills_are_read_and_found_at_their_paths(backend: WorkspaceBackend) -> 
     assert [path.rstrip("/") for path in paths(backend.ls("/skills"))] == ["/skills/csv"]
     assert paths(backend.glob("*.md", "/skills/")) == ["/skills/csv/SKILL.md"]
     assert sorted(paths(backend.grep("needle", "/skills"))) == ["/skills/csv/.hidden", "/skills/csv/SKILL.md"]
+
+
+async def test_matches_beside_an_error_keep_their_paths(disk: Path) -> None:
+    class PartlyRead(LocalShellBackend):
+        async def agrep(self, *args: Any, **options: Any) -> GrepResult:
+            return replace(await super().agrep(*args, **options), error="Not searched to the end")
+
+    backend = WorkspaceBackend(PartlyRead(root_dir=disk, virtual_mode=True))
+    for folder in ("/skills", "/skills/csv", "/workspace/../skills/"):
+        found = await backend.agrep("in a skill", folder)
+        assert found.error == "Not searched to the end"
+        assert [match["path"] for match in found.matches or []] == ["/skills/csv/SKILL.md"]
 
 
 async def test_no_entry_is_listed_twice(backend: WorkspaceBackend) -> None:

@@ -257,7 +257,8 @@ class WorkerPool:
 
     def stop_sessions(self) -> None:
         """Stop the idle interpreters, with all their processes, until their next blocks."""
-        idle = [child for child in set(self._children.values()) if child.session and child.job is None]
+        children = set(self._children.values())
+        idle = [child for child in children if child.session is not None and child.job is None]
         stop_trees(*(child.pid for child in idle))
         for child in idle:
             child.stopped = True

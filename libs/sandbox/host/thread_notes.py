@@ -73,8 +73,8 @@ class NewSandboxNotes:
 @dataclass(slots=True)
 class _Session:
     thread: str
-    name: str
-    """Empty if it is long."""
+    name: str | None
+    """None if it is long."""
     untold: bool
     """Whether nobody has read the note about a new interpreter: the block with it was cancelled."""
 
@@ -97,7 +97,7 @@ class Sessions:
     def begins(self, session: str, thread: str) -> _Session | None:
         """Note that a block begins. Return the session, or None if it was known."""
         known = self.find(session)
-        name = session if len(session) <= _LONGEST_NAME else ""
+        name = session if len(session) <= _LONGEST_NAME else None
         noted = _Session(thread, name, untold=known is not None and known.untold)
         self._sessions[hash(session)] = noted
         self._sessions.move_to_end(hash(session))
@@ -111,8 +111,9 @@ class Sessions:
             del self._sessions[hash(session)]
 
     def of_thread(self, thread: str) -> list[str]:
-        """Return the sessions of a thread."""
-        return [known.name for known in self._sessions.values() if known.thread == thread and known.name]
+        """Return the names of the sessions of a thread, without long names."""
+        known = [session.name for session in self._sessions.values() if session.thread == thread]
+        return [name for name in known if name is not None]
 
 
 class SessionBlock:

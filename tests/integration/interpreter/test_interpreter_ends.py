@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
 from collections.abc import Callable
@@ -39,6 +40,20 @@ class TestEnds:
     def test_ninth_session_ends_the_one_idle_longest(self, sandbox: ChannelSandbox) -> None:
         sessions = [Session(sandbox) for _ in range(9)]
         assert [sessions[number].lives() for number in (0, 2, 8)] == [False, True, True]
+
+    def test_session_with_an_empty_name_is_stopped_and_ended_like_others(self, tmp_path: Path) -> None:
+        code = (
+            "import threading, time\nopen('ticks', 'w').close()\n"
+            "def tick():\n    while True:\n        time.sleep(0.01)\n"
+            "        with open('ticks', 'a') as ticks: ticks.write('.')\n"
+            "threading.Thread(target=tick, daemon=True).start()"
+        )
+        with LocalSandbox(tmp_path) as sandbox:
+            sandbox.run_python(code, session="", alone=True)
+            first, second = sandbox.run("cat ticks; echo; sleep 0.5; cat ticks").output.split("\n")
+            assert first == second
+            asyncio.run(sandbox.aend_programs(""))
+            assert sandbox.run_python("1", session="").output == f"{NEW_INTERPRETER}1\n"
 
     def test_sessions_that_ran_together_are_ended_by_the_next_one(self, tmp_path: Path) -> None:
         """More than 8 blocks run at once. When they have ended, a further session leaves 8 interpreters."""

@@ -40,6 +40,14 @@ class TestWarnings:
         block("warnings.simplefilter('ignore')")
         assert block(warned).output == ""
 
+    def test_warning_about_the_end_of_an_earlier_value_names_that_value(self, block: Session) -> None:
+        block("async def main(): pass\nmain()")
+        warned = "<value of an earlier block>:1: RuntimeWarning: coroutine 'main' was never awaited\n"
+        output = block("5").output
+        assert output.startswith(warned)
+        assert output.endswith("\n5\n")
+        assert "block_session" not in output
+
 
 class TestValues:
     def test_variable_named_underscore_is_kept(self, block: Session) -> None:

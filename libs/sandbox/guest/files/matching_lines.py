@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import errno
 import os
-import re
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
@@ -46,7 +45,7 @@ def finds_of(lines: list[str]) -> Finds:
     ends = ("\n", "\r\n", "\r") if len(lines) > 1 else ("\n",)
     spellings = [end.join(lines) for end in ends]
     wide = {
-        mark: _finder([each.encode(coding, "surrogatepass") for each in (lines[0], *spellings)], len(mark))
+        mark: _finder([each.encode(coding, "surrogatepass") for each in spellings], len(mark))
         for mark, coding in _WIDE.items()
     }
     text = spellings[0].encode("utf-8", "surrogateescape")
@@ -54,21 +53,21 @@ def finds_of(lines: list[str]) -> Finds:
 
 
 def _finder(words: list[bytes], unit: int) -> Find:
-    """Return a function that finds the first of the words after the first word, which they all begin with.
+    """Return a function that finds the first of the words.
 
     `unit`: bytes of a unit. The end of one and the begin of the next are no match.
 
-    `re` would need quadratic time to see what long alternatives begin with.
+    `re` would take seconds to compile long words.
     """
-    alike, *needles = words
-    rest = b"|".join(re.escape(needle[len(alike) :]) for needle in needles)
-    search = re.compile(re.escape(alike) + b"(?:" + rest + b")").search
+
+    def first(word: bytes, data: bytes, place: int) -> int:
+        while (place := data.find(word, place)) % unit and place >= 0:
+            place += 1
+        return place
 
     def find(data: bytes, place: int) -> int:
-        found = search(data, place)
-        while found and found.start() % unit:
-            found = search(data, found.start() + 1)
-        return found.start() if found else -1
+        places = (first(word, data, place) for word in words)
+        return min((each for each in places if each >= 0), default=-1)
 
     return find
 

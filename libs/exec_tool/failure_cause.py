@@ -81,6 +81,8 @@ _CONNECTIONS = (
 )
 _ANSWERED = "urllib.error.HTTPError"
 """A URLError with the answer of a host."""
+_TLS = "ssl."
+"""Begin of the errors of TLS, such as a certificate that has expired. The host was reached."""
 _NO_HOST = ("socket.gaierror:", "builtins.OSError:", *(f"builtins.OSError:{code}" for code in _UNREACHABLE))
 """What a failed connection to another machine wraps: a name that is not found, a tunnel that the gateway
 refuses, and an address to which there is no way."""
@@ -250,6 +252,8 @@ def _kind_of(raised: Raised, paths: Collection[str]) -> ErrorClass | None:
         missing = raised.missing
         return "dependency" if missing and "." not in missing and missing not in own else None
     if raised.is_a(_ANSWERED) or not (raised.is_a(*_CONNECTIONS) or raised.code in _UNREACHABLE):
+        return None
+    if any(each.startswith(_TLS) for each in raised.wrapped) and set(_NO_HOST).isdisjoint(raised.wrapped):
         return None
     if raised.address:
         return None if _is_loopback(raised.address) else "network"

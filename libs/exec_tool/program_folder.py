@@ -57,9 +57,10 @@ for _ in {1..20}; do
     words=()
     mapfile -d '' words 2>/dev/null < "${at%stat}cmdline"
     # Not what has ended just now, nor the shells that wait for the next command, nor what Python ends by
-    # itself. The environment does not tell: programs give their processes any. A worker's fork hides its own.
+    # itself. A process's environment does not tell: a program gives it any. A worker's fork has none to read.
     words=${words[*]}
-    [[ ! $words || $words = *BASH_EXECUTION_STRING* || $words = *.resource_tracker* ]] && continue
+    [[ ! $words || $words = *BASH_EXECUTION_STRING* ]] && continue
+    [[ $words = *.@(resource_tracker|forkserver)* ]] && continue
     { : < "${at%stat}environ"; } 2>/dev/null && ((++of_program))
   done
   ((ended)) || ended=$of_program

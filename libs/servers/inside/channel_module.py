@@ -59,13 +59,15 @@ def call(server: str, tool: str, arguments: dict[str, Any]) -> Any:
         raise ServerError(f"{server}.{tool}: {answer.decode('utf-8', 'replace').strip()}")
     given = json.loads(answer)
     parts = [_value(part, f"{server}-{tool}") for part in given["content"]]
+    structured = given.get("structured")
     if given["is_error"]:
-        raise ServerError(f"{server}.{tool}: {'; '.join(map(str, parts)) or 'it failed and says no reason'}")
-    if given.get("structured") is not None:
+        said = "; ".join(map(str, parts)) or (json.dumps(structured) if structured else "")
+        raise ServerError(f"{server}.{tool}: {said or 'it failed and says no reason'}")
+    if structured is not None:
         for value, part in zip(parts, given["content"], strict=True):
             if _is_file(part) and sys.stderr is not None:
                 sys.stderr.write(f"{server}.{tool}: the server has also sent a file, saved as {value}\n")
-        return given["structured"]
+        return structured
     return parts[0] if len(parts) == 1 else parts or None
 
 
@@ -178,7 +180,7 @@ def _value(part: dict[str, Any], name: str) -> Any:
 
 
 def _saved(content: bytes, stem: str, ending: str) -> str:
-    os.makedirs(_FOLDER, exist_ok=True)
+    os.makedirs(os.path.realpath(_FOLDER), exist_ok=True)  # a command may have removed what the link leads to
     number = 1
     while True:
         path = f"{stem}-{number}.{ending}"

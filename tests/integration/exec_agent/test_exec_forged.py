@@ -80,6 +80,19 @@ def test_processes_left_running_are_counted_whatever_their_environment(run: Code
     assert not run.run("print(1)").note
 
 
+def test_helpers_that_python_ends_by_itself_are_not_counted(run: CodeRunner) -> None:
+    """They are stopped here, as on a busy machine, where they end later than the program."""
+    code = (
+        "import multiprocessing, subprocess\n"
+        "if __name__ == '__main__':\n"
+        "    with multiprocessing.get_context('forkserver').Pool(1) as pool: print(pool.map(abs, [-1]))\n"
+        "    stopped = subprocess.run(['pkill', '-STOP', '-f', 'multiprocessing[.]'])\n"
+        "    print([stopped.returncode])"
+    )
+    result = run.run(code)
+    assert (result.stdout, result.note) == ("[1]\n[0]\n", "")
+
+
 @pytest.mark.parametrize(("first", "second"), [("a", "a/b"), ("a/b", "a")])
 def test_file_with_the_name_of_a_folder_is_refused(run: CodeRunner, first: str, second: str) -> None:
     thread = f"nested {first}"

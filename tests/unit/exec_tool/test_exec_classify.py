@@ -134,6 +134,14 @@ HANDLED = (
         (failed_connection(address="http://127.0.0.1:9/", wrapped=(REFUSED,)), "runtime"),
         (failed_connection(address="localhost", wrapped=(GAI,)), "runtime"),
         (failed_connection(address="http://[::1]:9", wrapped=(REFUSED,)), "runtime"),
+        (
+            failed_connection(address="https://a.test/", wrapped=("ssl.SSLCertVerificationError:EPERM",)),
+            "runtime",
+        ),
+        (
+            failed_connection(address="https://a.test/", wrapped=("builtins.OSError:", "ssl.SSLError:")),
+            "network",
+        ),
         (failed_connection("urllib.error.URLError", wrapped=(GAI,)), "network"),
         (failed_connection("urllib.error.URLError", wrapped=("builtins.OSError:",)), "network"),
         (failed_connection("urllib.error.URLError", wrapped=(REFUSED,)), "runtime"),

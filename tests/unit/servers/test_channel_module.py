@@ -80,3 +80,34 @@ def test_file_that_cannot_be_saved_is_a_server_error(monkeypatch: pytest.MonkeyP
         pytest.raises(ServerError, match=r"the server has answered.*cannot be saved in"),
     ):
         call("notes", "cover", {})
+
+
+def test_picture_is_saved_where_the_folder_is_a_link_that_leads_nowhere(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As after `rm -r /workspace/results`."""
+    folder = tmp_path / "link"
+    folder.symlink_to(tmp_path / "results")
+    monkeypatch.setattr(channel_module, "_FOLDER", str(folder))
+    with answered(monkeypatch, content=[{"data": "YQ==", "type": "image/png"}]):
+        assert call("notes", "cover", {}) == f"{folder}/notes-cover-1.png"
+    assert (tmp_path / "results" / "notes-cover-1.png").read_bytes() == b"a"
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ({"content": [{"text": "it is locked"}], "structured": {"code": 7}}, "it is locked$"),
+        ({"structured": {"code": 7}}, '{"code": 7}$'),
+        ({"content": [{"text": ""}], "structured": {"code": 7}}, '{"code": 7}$'),
+        ({}, "it failed and says no reason$"),
+    ],
+)
+def test_error_holds_the_reason_of_the_server(
+    monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any], told: str
+) -> None:
+    with (
+        answered(monkeypatch, is_error=True, **answer),
+        pytest.raises(ServerError, match=f"^notes.lock: {told}"),
+    ):
+        call("notes", "lock", {})

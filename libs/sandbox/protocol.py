@@ -134,8 +134,8 @@ class Sandbox(Tree, Protocol):
         Raises:
             ValueError: the time-out is not over 0 and at most 3,600, the command is over 16 MB or as large as
                 `SandboxLimits.file_size`, a variable has no valid name or over 131,071 bytes with its name,
-                all variables are over 1 MB, or a text holds a NUL or half a character (a lone surrogate,
-                except for those of `os.fsdecode`).
+                all variables are over 1 MB or over 65,535 in number, or a text holds a NUL or half a
+                character (a lone surrogate, except for those of `os.fsdecode`).
             SandboxError: see the class. Never for what the command does.
         """
         ...

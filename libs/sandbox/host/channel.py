@@ -292,6 +292,8 @@ class Channel:
 
     def _died(self) -> SandboxDied:
         reason = self.redact(self._reason) if self.redact else self._reason
+        if self.given_up:  # closed here, for another call: see `give_up`
+            reason = "it did not answer another call in time, and was given up"
         return SandboxDied(
             "The sandbox ended" + (f": {reason}" if reason else "") + ".",
             hint="The running call is lost and may have had effects. The next command starts a new sandbox: "

@@ -13,6 +13,7 @@ from libs.sandbox.docker.container import DockerSandbox
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from tests.support.canary_texts import CANARY, KNOWN, MARK, TOKEN, assert_clean
+from tests.support.sandboxes import LIMIT
 
 WRITTEN = {
     "plain": TOKEN,
@@ -125,3 +126,15 @@ def test_live_output_beyond_the_kept_bytes(sandbox: ChannelSandbox, length: int)
     assert result.output.endswith(f".{MARK}")
     shown = b"".join(live).decode()
     assert set(shown.replace(MARK, "")) == {"."}
+
+
+def test_output_that_is_short_enough_without_its_secrets_is_whole(sandbox: ChannelSandbox) -> None:
+    lines = [f"{number:04d} {TOKEN}" for number in range(1 + LIMIT // (5 + len(TOKEN)))]
+    sandbox.write_file(path_in(sandbox, "tokens.txt"), "\n".join(lines).encode())
+    done = sandbox.run("cat tokens.txt")
+    assert done.output.split("\n") == [line.replace(TOKEN, MARK) for line in lines]
+    assert (done.truncated, done.spill_path) == (False, None)
+    sandbox.write_file(path_in(sandbox, "more.txt"), ("." * LIMIT + TOKEN).encode())
+    done = sandbox.run("cat more.txt")
+    assert done.truncated
+    assert f"[… {len(MARK)} characters left out; the whole output is in {done.spill_path} …]" in done.output

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from libs.redaction import MARK, SecretFilter
 from libs.sandbox.errors import SandboxBusy, SandboxDied
+from libs.sandbox.host.awaited_answers import give_up
 from libs.sandbox.host.requests.request import Answer, Call
 from libs.sandbox.host.requests.results import file_result, run_result
 from libs.sandbox.limits import SandboxLimits
@@ -51,6 +52,14 @@ def test_malformed_frame_ends_the_connection(frame: Frame) -> None:
                 call.future.result(WITHIN)
         with pytest.raises(SandboxDied):
             channel.request(b"three")
+
+
+def test_call_of_a_sandbox_that_was_given_up_for_another_call_is_told_so() -> None:
+    with connected() as (_, channel):
+        call = channel.request(b"one")
+        assert "does not answer" in str(give_up(channel))
+        with pytest.raises(SandboxDied, match="did not answer another call in time"):
+            call.future.result(WITHIN)
 
 
 UNKNOWN_REQUESTS: list[Frame] = [

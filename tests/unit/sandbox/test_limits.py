@@ -34,3 +34,11 @@ def test_command_that_no_file_of_the_sandbox_can_hold_is_refused() -> None:
         run_request(
             SandboxLimits(file_size=MIB), "x" * MIB, None, merge_stderr=True, env={}, live=False, spills=True
         )
+
+
+def test_more_variables_than_a_request_counts_are_refused() -> None:
+    env = {f"V{number}": "" for number in range(65_535)}
+    options: dict[str, Any] = {"merge_stderr": True, "live": False, "spills": True}
+    run_request(SandboxLimits(), "true", None, env=env, **options)
+    with pytest.raises(ValueError, match="65,536 variables: at most 65,535 fit"):
+        run_request(SandboxLimits(), "true", None, env=env | {"V": ""}, **options)

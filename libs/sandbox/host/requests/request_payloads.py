@@ -21,6 +21,8 @@ MAX_VARIABLE = 128 * 1024 - 1
 MAX_VARIABLES = 1024 * 1024
 """Bytes of all additional variables of a command. Linux allows 2 MB, a quarter of the stack, for all
 variables and arguments."""
+MOST_VARIABLES = 65_535
+"""Additional variables of a command: what `RunRequest` counts."""
 MAX_SESSION = 65_535
 """Bytes of the longest name of a session."""
 _FILE_SECONDS = 30.0
@@ -59,6 +61,10 @@ def run_request(
                 f"the variable {name[:80]} has {len(variable):,} bytes with its name: at most "
                 f"{MAX_VARIABLE:,} fit; put the value into a file"
             )
+    if len(variables) > MOST_VARIABLES:
+        raise ValueError(
+            f"{len(variables):,} variables: at most {MOST_VARIABLES:,} fit; put values into files"
+        )
     if sum(map(len, variables)) > MAX_VARIABLES:
         raise ValueError(f"the variables have more than {MAX_VARIABLES:,} bytes; put values into files")
     text = _command(command)

@@ -156,10 +156,11 @@ def _result(
     cut = answer.left_running or answer.ending != Ending.DONE
     reports = report.outputs or _received(call)
     spills = spills and bool(report.outputs)
-    output, *errors = [
+    shown = [
         _text_of(call, fd, item, limits.output_chars, cut=cut, spills=spills)
         for fd, item in zip((Fd.OUT, Fd.ERR), [*reports, None][:2], strict=False)
     ]
+    (output, _), *errors = shown
     note = ""
     if timed_out:
         waited = seconds - report.seconds
@@ -171,12 +172,16 @@ def _result(
         note = f"[{lost}]"
     if note:
         output += "\n" * bool(output and not output.endswith("\n")) + note
-    spilled = [item.spill_path.decode("utf-8", "replace") for item in reports if item.spilled]
+    spilled = [
+        item.spill_path.decode("utf-8", "replace")
+        for item, (_, left_out) in zip(reports, shown, strict=False)
+        if item.spilled and left_out
+    ]
     return RunResult(
         output=output,
-        stderr="".join(errors),
+        stderr="".join(text for text, _ in errors),
         exit_code=124 if timed_out else report.exit_code,
-        truncated=any(item.chars > limits.output_chars for item in reports),
+        truncated=any(left_out for _, left_out in shown),
         timed_out=timed_out,
         spill_path=spilled[0] if spilled else None,
         seconds=report.seconds,
@@ -213,8 +218,10 @@ def _received(call: Call) -> list[OutputReport]:
     return [OutputReport(len(data), len(data.decode("utf-8", "replace")), 0, b"") for data in outputs]
 
 
-def _text_of(call: Call, fd: int, report: OutputReport | None, limit: int, *, cut: bool, spills: bool) -> str:
-    """Return an output as text. Over the limit, a line replaces the middle.
+def _text_of(
+    call: Call, fd: int, report: OutputReport | None, limit: int, *, cut: bool, spills: bool
+) -> tuple[str, bool]:
+    """Return an output as text, and whether a line replaces the middle, as over the limit.
 
     Args:
         cut: the program was killed or goes on, so the output may end within a secret.
@@ -222,16 +229,20 @@ def _text_of(call: Call, fd: int, report: OutputReport | None, limit: int, *, cu
     """
     head, tail = bytes(call.data[fd]), bytes(call.tail[fd])
     if report is None or report.chars <= limit:
-        return _decoded(call, head + tail, cut=cut)
+        return _decoded(call, head + tail, cut=cut), False
+    half = limit // 2
+    left_out = report.chars - 2 * half
     if report.total == len(head) + len(tail):
         first = last = _decoded(call, head + tail, cut=cut)
+        if len(first) <= limit:  # without its secrets, the text is short enough
+            return first, False
+        left_out = len(first) - 2 * half
     else:
         # A gap lies between head and tail. The tail may begin within a character, long before the shown part.
         if call.redact:
             head = call.redact.part(head, cut_after=True)
             tail = call.redact.part(tail, cut_before=True, cut_after=cut)
         first, last = head.decode("utf-8", "replace"), tail.decode("utf-8", "replace")
-    half = limit // 2
     path = report.spill_path.decode("utf-8", "replace")
     if not spills:
         where = ""
@@ -243,8 +254,7 @@ def _text_of(call: Call, fd: int, report: OutputReport | None, limit: int, *, cu
         where = f"; its first {report.spilled:,} bytes are in {path}"
     else:
         where = f"; the whole output is in {path}"
-    left_out = report.chars - 2 * half
-    return f"{first[:half]}\n[… {left_out:,} characters left out{where} …]\n{last[-half:]}"
+    return f"{first[:half]}\n[… {left_out:,} characters left out{where} …]\n{last[-half:]}", True
 
 
 def shortened(text: str, limit: int | None) -> str:

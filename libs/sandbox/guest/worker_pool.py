@@ -39,6 +39,8 @@ _FILL_SECONDS = 0.05
 """Seconds after the start until the spare workers are made."""
 _SURPLUS_SECONDS = 10.0
 """Seconds that surplus idle workers are kept for the next burst of commands."""
+_MOST_IDLE = 24
+"""Most idle workers of a kind. Each has up to two processes, and the process limit may be 256."""
 _YOUNG = 1.0
 """Age in seconds below which a killed worker counts as harm. `kill -9 -1` kills older workers, too."""
 _COLLECT_SECONDS = 0.2
@@ -133,6 +135,8 @@ class WorkerPool:
         idle = self._idle[child.kind]
         if child.session is None and not child.given_up:
             idle.append(child)
+            if len(idle) > _MOST_IDLE:
+                self.dismiss(idle.pop(0))
         self._on_free()
         if len(idle) > _SPARE[child.kind] and self._retire_at is None:
             self._retire_at = time.monotonic() + _SURPLUS_SECONDS

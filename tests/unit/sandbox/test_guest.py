@@ -95,6 +95,23 @@ pool.dismiss(other)
     assert inside(folder, program) == "True\n"
 
 
+def test_burst_leaves_a_limited_number_of_idle_workers(folder: Path) -> None:
+    """Otherwise they would hold the processes that a burst of another kind needs."""
+    program = """
+import select
+from libs.sandbox.guest.worker_pool import WorkerPool
+from libs.sandbox.wire.frames import Worker
+pool = WorkerPool(select.poll(), tuple, tuple)
+workers = [pool.take(Worker.FILE) for _ in range(30)]
+for worker in workers:
+    pool.rest(worker)
+print([worker.given_up for worker in workers].count(True))
+for worker in workers:
+    pool.dismiss(worker)
+"""
+    assert inside(folder, program) == "6\n"
+
+
 def test_failed_start_of_a_worker_leaves_no_descriptor_open(folder: Path) -> None:
     program = """
 import os, resource

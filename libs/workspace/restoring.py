@@ -39,10 +39,23 @@ def to_touch(
             kept[path] = "it was changed by somebody else"
         else:
             paths.append(path)
-    for path in sorted(now.skipped.keys() & target.skipped.keys()):
-        # What is in a folder that neither could read may differ.
-        if now.is_folder(path) and target.is_folder(path) and (only is None or path in only):
-            kept.setdefault(path, f"its present content is not kept: {now.skipped[path]}")
+    for path in sorted(now.skipped.keys() | target.skipped.keys()):
+        # What is in a folder that one of them could not read may differ. Where its permissions differ, too,
+        # the folder is opened or closed first.
+        both = path in now.skipped and path in target.skipped
+        if (
+            (only is None or path in only)
+            and now.is_folder(path)
+            and target.is_folder(path)
+            and (both or now.entries[path] == target.entries[path])
+        ):
+            why = now.skipped.get(path)
+            kept.setdefault(
+                path,
+                f"its present content is not kept: {why}"
+                if why
+                else f"its earlier content was not kept: {target.skipped[path]}",
+            )
     kept |= _prevented(now, target, paths)
     return [path for path in paths if path not in kept], kept
 

@@ -39,10 +39,16 @@ def to_touch(
             kept[path] = "it was changed by somebody else"
         else:
             paths.append(path)
-    for path in sorted(now.skipped.keys() & target.skipped.keys()):
-        # What is in a folder that neither could read may differ.
-        if now.is_folder(path) and target.is_folder(path) and (only is None or path in only):
-            kept.setdefault(path, f"its present content is not kept: {now.skipped[path]}")
+    for path in sorted(now.skipped.keys() | target.skipped.keys()):
+        if not (now.is_folder(path) and target.is_folder(path)) or (only is not None and path not in only):
+            continue
+        # What is in a folder that one of them could not read may differ. If the permissions of the folder
+        # differ, too, it is opened or closed first.
+        both = path in now.skipped and path in target.skipped
+        if both or now.entries[path] == target.entries[path]:
+            why = now.skipped.get(path)
+            said = "its present content is not kept" if why else "its earlier content was not kept"
+            kept.setdefault(path, f"{said}: {why or target.skipped[path]}")
     kept |= _prevented(now, target, paths)
     return [path for path in paths if path not in kept], kept
 

@@ -116,7 +116,8 @@ class WorkerPool:
     def keeper(self, session: bytes) -> Child | None:
         """Return the worker of a session, which may be busy. None if no process can be started."""
         child = self._sessions.take(session)
-        if child and child.job is None and is_limited(child.pid):
+        # A worker that was killed may not be buried yet. Its limits can be read as before.
+        if child and child.job is None and (child.given_up or is_limited(child.pid)):
             child.kill()
             child = None
         if child is None:

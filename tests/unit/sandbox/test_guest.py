@@ -112,6 +112,25 @@ for worker in workers:
     assert inside(folder, program) == "6\n"
 
 
+def test_block_does_not_get_an_interpreter_that_the_supervisor_has_killed(folder: Path) -> None:
+    """A cancelled block may report its end right before its worker is killed. A zombie has limits, too."""
+    program = """
+import os, select
+from libs.sandbox.guest.worker_pool import WorkerPool
+pool = WorkerPool(select.poll(), tuple, tuple)
+worker = pool.keeper(b"session")
+print(pool.keeper(b"session") is worker, end=" ")
+worker.kill()
+os.waitid(os.P_PID, worker.pid, os.WEXITED | os.WNOWAIT)
+other = pool.keeper(b"session")
+print(other is not worker, end=" ")
+pool.bury(worker)
+print(pool.keeper(b"session") is other)
+pool.dismiss(other)
+"""
+    assert inside(folder, program) == "True True True\n"
+
+
 def test_failed_start_of_a_worker_leaves_no_descriptor_open(folder: Path) -> None:
     program = """
 import os, resource

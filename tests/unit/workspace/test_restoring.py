@@ -68,3 +68,14 @@ def test_preview_and_restore_agree_on_files_whose_folder_is_not_brought_back(
         "/workspace/d": "it was changed by somebody else",
         "/workspace/d/f": "its folder is not brought back",
     }
+
+
+def test_a_folder_that_only_one_moment_could_read_is_named() -> None:
+    """Such as an empty folder without permission to search it, or a folder that got another owner."""
+    listed = Manifest({"/workspace/d": FOLDER, "/workspace/d/f": file("a")})
+    closed = Manifest(listed.entries, DENIED)
+    named = {"/workspace/d": "its present content is not kept: permission denied"}
+    assert to_touch(closed, listed, None, None) == ([], named)
+    named = {"/workspace/d": "its earlier content was not kept: permission denied"}
+    assert to_touch(listed, closed, None, None) == ([], named)
+    assert to_touch(closed, listed, {"/workspace/other"}, None) == ([], {})

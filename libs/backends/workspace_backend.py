@@ -22,7 +22,7 @@ __all__ = ["WorkspaceBackend"]
 
 
 class WorkspaceBackend(AsyncBackend, CompositeBackend):
-    """Routes every path to `sandbox`. Paths below `read_only` pass a wrapper that refuses changes.
+    """Routes every path to `sandbox`. Changes below `read_only` are refused.
 
     Paths are normalised before routing. Otherwise `//skills/x` and `/workspace/../skills/x` would miss their
     route. So `..` removes the name before it, also if that name is a link. Relative paths start at `home`.
@@ -86,6 +86,6 @@ class WorkspaceBackend(AsyncBackend, CompositeBackend):
     async def agrep(
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
     ) -> GrepResult:
-        # The sandbox has the read-only folders, too. CompositeBackend would leave out where matches lie that
-        # come beside an error.
+        # The sandbox itself sees the read-only folders. If a result has matches and an error,
+        # CompositeBackend would return the paths of the matches without the name of the folder.
         return await self.default.agrep(pattern, self._folder(path), glob, max_count=max_count)

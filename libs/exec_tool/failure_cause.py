@@ -81,8 +81,8 @@ _CONNECTIONS = (
 )
 _ANSWERED = "urllib.error.HTTPError"
 """A URLError with the answer of a host."""
-_TLS = "ssl."
-"""Begin of the errors of TLS, such as a certificate that has expired. The host was reached."""
+_TLS = {"ssl.SSLCertVerificationError", "ssl.SSLError"}
+"""Errors of TLS with a host that has answered, such as a certificate that has expired."""
 _NO_HOST = ("socket.gaierror:", "builtins.OSError:", *(f"builtins.OSError:{code}" for code in _UNREACHABLE))
 """What a failed connection to another machine wraps: a name that is not found, a tunnel that the gateway
 refuses, and an address to which there is no way."""
@@ -253,11 +253,12 @@ def _kind_of(raised: Raised, paths: Collection[str]) -> ErrorClass | None:
         return "dependency" if missing and "." not in missing and missing not in own else None
     if raised.is_a(_ANSWERED) or not (raised.is_a(*_CONNECTIONS) or raised.code in _UNREACHABLE):
         return None
-    if any(each.startswith(_TLS) for each in raised.wrapped) and set(_NO_HOST).isdisjoint(raised.wrapped):
+    no_host = not set(_NO_HOST).isdisjoint(raised.wrapped)
+    if not no_host and any(each.partition(":")[0] in _TLS for each in raised.wrapped):
         return None
     if raised.address:
         return None if _is_loopback(raised.address) else "network"
-    return None if set(_NO_HOST).isdisjoint(raised.wrapped) else "network"
+    return "network" if no_host else None
 
 
 def _kind_by_code(exit_code: int, kernel: Counted) -> ErrorClass | None:

@@ -56,11 +56,12 @@ for _ in {1..20}; do
     left+=("$pid")
     words=()
     mapfile -d '' words 2>/dev/null < "${at%stat}cmdline"
-    # Not what has ended just now, nor the shells that wait for the next command, nor what Python ends by
-    # itself. A process's environment does not tell: a program gives it any. A worker's fork has none to read.
+    # Do not count a process that has just ended, a shell that waits for the next command, or a helper that
+    # Python ends by itself. The environment tells nothing: a program may give a process any environment. The
+    # environment of a forked worker cannot be read.
     words=${words[*]}
     [[ ! $words || $words = *BASH_EXECUTION_STRING* ]] && continue
-    [[ $words = *.@(resource_tracker|forkserver)* ]] && continue
+    [[ $words = *"from multiprocessing."@(resource_tracker|forkserver)" import main"* ]] && continue
     { : < "${at%stat}environ"; } 2>/dev/null && ((++of_program))
   done
   ((ended)) || ended=$of_program

@@ -16,7 +16,7 @@ __all__ = ["OPENAI", "LiteModel", "ModelFailed"]
 
 OPENAI = "https://api.openai.com/v1"
 _MAX_STATUS = 400
-"""Characters of what is told of an error."""
+"""Most characters of the text of an error."""
 _MOST_TOKENS = 600
 """Tokens of a reply."""
 _DISPENSABLE: Mapping[str, str | None] = {"temperature": None, "max_tokens": "max_completion_tokens"}

@@ -83,8 +83,9 @@ def explain(error: Exception) -> SandboxError:
         return DockerUnavailable("No Docker Engine answers: its socket is not there.", hint=_start_hint())
     if cause and cause.errno in (errno.EMFILE, errno.ENFILE):
         return DockerUnavailable(
-            "This program cannot ask the Docker Engine: too many files are open.",
-            hint="Raise the limit of this program with `ulimit -n`.",
+            "This program cannot ask the Docker Engine: too many files are open, here or on the machine.",
+            hint="Close files. Or raise the limit of the program with `ulimit -n` and start it again; the "
+            "limit of the machine is fs.file-max.",
         )
     if isinstance(cause, ConnectionError) or any(isinstance(c, http.client.HTTPException) for c in causes):
         return DockerUnavailable(

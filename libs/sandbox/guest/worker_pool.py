@@ -40,7 +40,7 @@ _FILL_SECONDS = 0.05
 _SURPLUS_SECONDS = 10.0
 """Seconds that surplus idle workers are kept for the next burst of commands."""
 _MOST_IDLE = 24
-"""Most idle workers of a kind. Each has up to two processes, and the process limit may be 256."""
+"""Most idle workers of a kind. Each has up to two processes, and a sandbox has 256 by default."""
 _YOUNG = 1.0
 """Age in seconds below which a killed worker counts as harm. `kill -9 -1` kills older workers, too."""
 _COLLECT_SECONDS = 0.2
@@ -116,7 +116,7 @@ class WorkerPool:
     def keeper(self, session: bytes) -> Child | None:
         """Return the worker of a session, which may be busy. None if no process can be started."""
         child = self._sessions.take(session)
-        # A worker that was killed may not be buried yet. Its limits can be read as before.
+        # A killed worker that is not buried yet is a zombie. The limits of a zombie can still be read.
         if child and child.job is None and (child.given_up or is_limited(child.pid)):
             child.kill()
             child = None

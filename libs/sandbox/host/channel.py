@@ -42,6 +42,7 @@ logger = logging.getLogger(__name__)
 _WRITER_SECONDS = 5.0
 """Seconds to wait for the writer thread after the connection has ended."""
 _CREDIT_SIZE = 4
+_GIVEN_UP = "it did not answer another call in time, and was given up"
 _channels: weakref.WeakSet[Channel] = weakref.WeakSet()
 
 
@@ -239,7 +240,7 @@ class Channel:
         except (OSError, ProtocolError) as error:
             logger.debug("the connection to the sandbox broke off: %s", error)
         finally:
-            self._reason = self._transport.epitaph()
+            self._reason = _GIVEN_UP if self.given_up else self._transport.epitaph()
             with self._lock:
                 self.closed = True
                 calls, self._calls = self._calls, {}
@@ -292,8 +293,6 @@ class Channel:
 
     def _died(self) -> SandboxDied:
         reason = self.redact(self._reason) if self.redact else self._reason
-        if self.given_up:  # closed here, for another call: see `give_up`
-            reason = "it did not answer another call in time, and was given up"
         return SandboxDied(
             "The sandbox ended" + (f": {reason}" if reason else "") + ".",
             hint="The running call is lost and may have had effects. The next command starts a new sandbox: "

@@ -22,9 +22,9 @@ Result = TypeVar("Result")
 _THREADS = 64
 """Blocking calls at once, such as calls to a hanging Engine. Further calls wait."""
 _LATE = 0.1
-"""A timer that is late by more seconds shows that this process was stopped, as by Ctrl-Z, or very busy."""
+"""Seconds. A timer that is later shows that this process was stopped, as by Ctrl-Z, or is very busy."""
 _CATCH_UP = 1.0
-"""Seconds in which the other threads may then read what came meanwhile."""
+"""Seconds in which the other threads then read what came meanwhile."""
 
 
 class LoopThread:
@@ -109,7 +109,7 @@ class _Spawned(Generic[Result]):
 async def until_done(future: Future[Any], seconds: float | None = None) -> bool:
     """Wait for a future of another thread; return whether it is done. Cancelling leaves the future alone.
 
-    If this process was stopped when the time was over, the other thread gets `_CATCH_UP` more seconds.
+    If the timer is late, the other thread gets `_CATCH_UP` more seconds: see `_LATE`.
 
     Cheaper than `asyncio.wrap_future`, which each command would need twice.
     """

@@ -73,8 +73,8 @@ CHUNK = PIPE - HEADER.size
 WINDOW = 1024 * 1024
 """Bytes of input that one CREDIT allows."""
 EARLY = CHUNK
-"""Bytes of input that follow an OPEN without a CREDIT, so that a small file needs no round trip. They are one
-frame: what is sent later waits for a CREDIT."""
+"""Bytes of input that follow an OPEN without a CREDIT, so that a small file needs no round trip. Not
+more than one frame: the host sends an OPEN with at most one frame of input."""
 INSIDE = 0x8000_0000
 """Bit in the number of a stream that begins inside."""
 NET_WINDOW = 256 * 1024

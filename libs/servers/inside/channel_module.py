@@ -61,7 +61,9 @@ def call(server: str, tool: str, arguments: dict[str, Any]) -> Any:
     parts = [_value(part, f"{server}-{tool}") for part in given["content"]]
     structured = given.get("structured")
     if given["is_error"]:
-        said = "; ".join(map(str, parts)) or (json.dumps(structured) if structured else "")
+        said = "; ".join(filter(None, map(str, parts)))
+        if structured and not said:
+            said = json.dumps(structured, ensure_ascii=False)
         raise ServerError(f"{server}.{tool}: {said or 'it failed and says no reason'}")
     if structured is not None:
         for value, part in zip(parts, given["content"], strict=True):

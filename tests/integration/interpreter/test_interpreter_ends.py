@@ -46,11 +46,13 @@ class TestEnds:
             "import threading, time\nopen('ticks', 'w').close()\n"
             "def tick():\n    while True:\n        time.sleep(0.01)\n"
             "        with open('ticks', 'a') as ticks: ticks.write('.')\n"
-            "threading.Thread(target=tick, daemon=True).start()"
+            "threading.Thread(target=tick, daemon=True).start()\n"
+            "while not open('ticks').read(): time.sleep(0.01)"
         )
         with LocalSandbox(tmp_path) as sandbox:
             sandbox.run_python(code, session="", alone=True)
             first, second = sandbox.run("cat ticks; echo; sleep 0.5; cat ticks").output.split("\n")
+            assert first
             assert first == second
             asyncio.run(sandbox.aend_programs(""))
             assert sandbox.run_python("1", session="").output == f"{NEW_INTERPRETER}1\n"

@@ -119,7 +119,7 @@ class FileWorker:
             if now.st_size == found.st_size:
                 changed = now.st_mtime_ns != found.st_mtime_ns
             elif not changed and size <= MOST_CONTENT:
-                # A log still begins with what was read, which is its content of some moment.
+                # A log still begins with the bytes that were read: they were its whole content at one moment.
                 changed = digest_of(file, size) != read.hexdigest()
         if changed:
             raise InUse(

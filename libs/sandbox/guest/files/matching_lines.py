@@ -53,7 +53,7 @@ def finds_of(lines: list[str]) -> Finds:
 
 
 def _finder(words: list[bytes], unit: int) -> Find:
-    """Return a function that finds the first of the words.
+    """Return a function that returns the first place at which one of the words begins; -1 if there is none.
 
     `unit`: bytes of a unit. The end of one and the begin of the next are no match.
 

@@ -31,7 +31,7 @@ MOST_ANSWER: Final = 8 * 1024 * 1024
 _MOST_NEEDLES: Final = 100
 """Lines of a text that is searched for."""
 _MOST_TEXT: Final = 100_000
-"""Characters of a text that is searched for."""
+"""Most characters of the text to search for."""
 _MOST_UNREAD: Final = 5
 """Names of unreadable files and folders that are returned."""
 

@@ -45,7 +45,8 @@ _CODE: Final = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 _VALUE: Final = "value of the last expression"
 """Variable for the value while the block's coroutine runs. It is no name, so a block cannot use it."""
 _REMEMBER: Final = compile("names['_'] = value", "<value of an earlier block>", "exec")
-"""Replaces the latest value. A warning about its end, such as a coroutine that nobody awaited, names this."""
+"""Sets `_`. A warning about the value that `_` held before, such as a coroutine that was never awaited, names
+this file name."""
 _MOST_REFUSED: Final = 100
 """Refusals of memory, one after the other, after which a block cannot be read."""
 _NO_ROOM: Final = b"[no memory was left to read this block: it did not begin]\n"
@@ -241,7 +242,7 @@ class Session:
         self._last = -1
         if shown is not None and value is not None:
             # As in the REPL, a variable `_` of a block is not changed.
-            eval(_REMEMBER, {"names": vars(builtins), "value": value})
+            exec(_REMEMBER, {"names": vars(builtins), "value": value})
             print(repr(value))
 
     def _run_coroutine(self, tree: Any, shown: ast.expr | None, name: str) -> Any:

@@ -12,7 +12,10 @@ __builtins__ = dict(vars(builtins))  # type: ignore[assignment]
 
 
 class EventLoop:
-    """One event loop, which keeps its tasks between blocks. The blocks share the variables of `context`."""
+    """One event loop, which keeps its tasks between blocks.
+
+    `context`: the context variables, which the blocks share.
+    """
 
     def __init__(self, context: contextvars.Context) -> None:
         self._context = context

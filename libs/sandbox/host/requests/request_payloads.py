@@ -22,7 +22,7 @@ MAX_VARIABLES = 1024 * 1024
 """Bytes of all additional variables of a command. Linux allows 2 MB, a quarter of the stack, for all
 variables and arguments."""
 MOST_VARIABLES = 65_535
-"""Additional variables of a command: what `RunRequest` counts."""
+"""Most additional variables of a command. `RunRequest` has two bytes for their number."""
 MAX_SESSION = 65_535
 """Bytes of the longest name of a session."""
 _FILE_SECONDS = 30.0

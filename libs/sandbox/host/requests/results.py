@@ -174,14 +174,14 @@ def _result(
         output += "\n" * bool(output and not output.endswith("\n")) + note
     spilled = [
         item.spill_path.decode("utf-8", "replace")
-        for item, (_, left_out) in zip(reports, shown, strict=False)
-        if item.spilled and left_out
+        for item, (_, is_cut) in zip(reports, shown, strict=False)
+        if item.spilled and is_cut
     ]
     return RunResult(
         output=output,
         stderr="".join(text for text, _ in errors),
         exit_code=124 if timed_out else report.exit_code,
-        truncated=any(left_out for _, left_out in shown),
+        truncated=any(is_cut for _, is_cut in shown),
         timed_out=timed_out,
         spill_path=spilled[0] if spilled else None,
         seconds=report.seconds,
@@ -221,7 +221,7 @@ def _received(call: Call) -> list[OutputReport]:
 def _text_of(
     call: Call, fd: int, report: OutputReport | None, limit: int, *, cut: bool, spills: bool
 ) -> tuple[str, bool]:
-    """Return an output as text, and whether a line replaces the middle, as over the limit.
+    """Return an output as text, and whether it was cut. Over the limit, a line replaces the middle.
 
     Args:
         cut: the program was killed or goes on, so the output may end within a secret.

@@ -65,8 +65,16 @@ def containers(name: str, *, running: bool = False) -> list[str]:
 
 
 def spare_ready(run: CodeRunner) -> None:
-    """Wait until a spare sandbox is ready, so that the next execution spends no time on a start."""
-    eventually(lambda: len(run._sandboxes._ready) > 0, 60)
+    """Wait until a spare sandbox is ready, so that the next execution spends no time on a start.
+
+    On a busy machine a start may fail. Nothing but another use starts the spare again.
+    """
+
+    def ready() -> bool:
+        run._sandboxes.prepare()
+        return len(run._sandboxes._ready) > 0
+
+    eventually(ready, 60)
 
 
 class Recording(ScriptedChatModel):

@@ -91,9 +91,17 @@ class TestInterrupted:
         assert bench.ran() == 1
 
     async def test_block_that_was_cancelled_before_its_turn_can_run_again(self, bench: Bench) -> None:
-        blocks = {"m/1": "import time; time.sleep(60)", "m/2": "print('ran')"}
-        ask = bench.sandbox.arun_python
-        first, second = (asyncio.create_task(ask(code, session="s", key=key)) for key, code in blocks.items())
+        ask, begun = bench.sandbox.arun_python, threading.Event()
+        first = asyncio.create_task(
+            ask(
+                "print('begun')\nimport time; time.sleep(60)",
+                session="s",
+                key="m/1",
+                on_output=lambda _: begun.set(),
+            )
+        )
+        assert await asyncio.to_thread(begun.wait, 30)
+        second = asyncio.create_task(ask("print('ran')", session="s", key="m/2"))
         while len(await bench.sandbox.abegun(["m/1", "m/2"])) < 2:  # noqa: ASYNC110 - a record has no event
             await asyncio.sleep(0.02)
         for task in (second, first):
@@ -101,7 +109,8 @@ class TestInterrupted:
             task.cancel()
             await asyncio.wait([task])
         assert await bench.sandbox.abegun(["m/1", "m/2"]) == {"m/1"}
-        assert (await ask(blocks["m/2"], session="s", key="m/2")).output == "ran\n"
+        # A note comes first if the interrupted interpreter was ended, as on a busy machine.
+        assert (await ask("print('ran')", session="s", key="m/2")).output.endswith("ran\n")
 
     async def test_command_cancelled_at_any_moment_runs_at_most_once(self, bench: Bench) -> None:
         """It ran and is reported as interrupted, or it did not run and can run again."""

@@ -41,6 +41,10 @@ def test_error_of_a_block_with_await_is_shown_once(block: Session) -> None:
     assert block("import gc\ngc.collect();").output == ""
 
 
+def test_warning_about_a_block_with_await_is_shown_once(block: Session) -> None:
+    assert block(f"{HEAD}await one() is 1").output.count("SyntaxWarning") == 1
+
+
 @pytest.mark.parametrize(
     "stop", ["loop.call_soon(loop.stop)", "loop.call_later(0.05, loop.stop)", "loop.stop()"]
 )

@@ -12,7 +12,7 @@ import site
 import sys
 import types
 import warnings
-from ast import Assign, Expr, Expression, Name, Store
+from ast import Assign, Expr, Name, Store
 from contextlib import suppress
 from inspect import CO_COROUTINE
 from os import _exit, getpid
@@ -43,7 +43,7 @@ _SOURCES: Final = 1_000
 _SYNTAX: Final = ast.PyCF_ONLY_AST
 _CODE: Final = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 _VALUE: Final = "value of the last expression"
-"""Variable for the value while the block's coroutine runs. It is no name, so a block cannot use it."""
+"""Variable for the value until it is shown. It is no name, so a block cannot use it."""
 _REMEMBER: Final = compile("names['_'] = value", "<value of an earlier block>", "exec")
 """Sets `_`. A warning about the value that `_` held before, such as a coroutine that was never awaited, names
 this file name."""
@@ -225,42 +225,25 @@ class Session:
 
     def _execute(self, source: str, name: str) -> None:
         tree: Any = compile(source, name, "exec", _SYNTAX, dont_inherit=True)
-        last = tree.body[-1] if tree.body else None
+        last: Any = tree.body[-1] if tree.body else None
         self._last = last.lineno if last else 0
-        shown: ast.expr | None = None
-        if isinstance(last, Expr) and not is_muted(source, last):
-            tree.body.pop()
-            shown = last.value
-        codes = [_compiled(tree, name, "exec")]
-        if shown is not None:
-            codes.append(_compiled(Expression(shown), name, "eval"))
-        if any(code.co_flags & CO_COROUTINE for code in codes):
-            value = self._run_coroutine(tree, shown, name)
-        else:
-            for code in codes:
-                value = self._context.run(eval, code, self._module.__dict__)
+        shown = isinstance(last, Expr) and not is_muted(source, last)
+        if shown:
+            at = {field: getattr(last, field) for field in last._attributes}
+            tree.body[-1] = Assign([Name(_VALUE, Store(), **at)], last.value, **at)
+        # The whole block is one code, compiled once: a second time, Python shows the same warnings again.
+        # dont_inherit: the `from __future__` of this file would turn annotations of a block into strings.
+        code = compile(tree, name, "exec", _CODE, dont_inherit=True)
+        variables = self._module.__dict__
+        result = self._context.run(eval, code, variables)
+        if code.co_flags & CO_COROUTINE:
+            self._loop.run(result)
+        value = variables.pop(_VALUE, None)
         self._last = -1
-        if shown is not None and value is not None:
+        if shown and value is not None:
             # As in the REPL, a variable `_` of a block is not changed.
             exec(_REMEMBER, {"names": vars(builtins), "value": value})
             print(repr(value))
-
-    def _run_coroutine(self, tree: Any, shown: ast.expr | None, name: str) -> Any:
-        """Run a block with `await`. Return the value of its last expression.
-
-        The whole block is one coroutine, so its first statement has a running loop, too.
-        """
-        if shown is not None:
-            at = {field: getattr(shown, field) for field in shown._attributes}
-            tree.body.append(Assign([Name(_VALUE, Store(), **at)], shown, **at))
-        variables = self._module.__dict__
-        self._loop.run(self._context.run(eval, _compiled(tree, name, "exec"), variables))
-        return variables.pop(_VALUE, None)
-
-
-def _compiled(tree: ast.AST, name: str, mode: str) -> types.CodeType:
-    # dont_inherit: the `from __future__` of this file would turn annotations of a block into strings.
-    return compile(tree, name, mode, _CODE, dont_inherit=True)  # type: ignore[call-overload, no-any-return]
 
 
 def _look_in_user_site() -> None:

@@ -42,8 +42,8 @@ def to_touch(
     for path in sorted(now.skipped.keys() | target.skipped.keys()):
         if not (now.is_folder(path) and target.is_folder(path)) or (only is not None and path not in only):
             continue
-        # What is in a folder that one of them could not read may differ. If the permissions of the folder
-        # differ, too, it is opened or closed first.
+        # The content of a folder that one of them could not read may differ. If the permissions differ, too,
+        # the restore changes the permissions, and a folder that is opened by this is compared again.
         both = path in now.skipped and path in target.skipped
         if both or now.entries[path] == target.entries[path]:
             why = now.skipped.get(path)

@@ -54,6 +54,8 @@ class TestEnds:
             first, second = sandbox.run("cat ticks; echo; sleep 0.5; cat ticks").output.split("\n")
             assert first
             assert first == second
+            code = "before = open('ticks').read()\nwhile open('ticks').read() == before: time.sleep(0.01)"
+            assert sandbox.run_python(code, session="").exit_code == 0  # the thread goes on with the block
             asyncio.run(sandbox.aend_programs(""))
             assert sandbox.run_python("1", session="").output == f"{NEW_INTERPRETER}1\n"
 

@@ -18,7 +18,7 @@ MAX_COMMAND = 16 * 1024 * 1024
 """Bytes of the longest command."""
 MAX_VARIABLE = 128 * 1024 - 1
 """Bytes of the longest variable, as `name=value`: MAX_ARG_STRLEN of Linux, see execve(2)."""
-MAX_VARIABLES = 1024 * 1024
+MAX_VARIABLE_BYTES = 1024 * 1024
 """Bytes of all additional variables of a command. Linux allows 2 MB, a quarter of the stack, for all
 variables and arguments."""
 MOST_VARIABLES = 65_535
@@ -65,8 +65,8 @@ def run_request(
         raise ValueError(
             f"{len(variables):,} variables: at most {MOST_VARIABLES:,} fit; put values into files"
         )
-    if sum(map(len, variables)) > MAX_VARIABLES:
-        raise ValueError(f"the variables have more than {MAX_VARIABLES:,} bytes; put values into files")
+    if sum(map(len, variables)) > MAX_VARIABLE_BYTES:
+        raise ValueError(f"the variables have more than {MAX_VARIABLE_BYTES:,} bytes; put values into files")
     text = _command(command)
     if len(text) >= limits.file_size:  # inside, a long command is a file
         raise ValueError(f"the command has {len(text):,} bytes: `file_size` allows less than that")

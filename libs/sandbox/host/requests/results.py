@@ -153,11 +153,11 @@ def _result(
     _check_begun(answer, seconds)
     report = _report(call, answer, seconds)
     timed_out = answer.ending in (Ending.TIMEOUT, Ending.ENDED)
-    cut = answer.left_running or answer.ending != Ending.DONE
+    cut_off = answer.left_running or answer.ending != Ending.DONE
     reports = report.outputs or _received(call)
     spills = spills and bool(report.outputs)
     shown = [
-        _text_of(call, fd, item, limits.output_chars, cut=cut, spills=spills)
+        _text_of(call, fd, item, limits.output_chars, cut_off=cut_off, spills=spills)
         for fd, item in zip((Fd.OUT, Fd.ERR), [*reports, None][:2], strict=False)
     ]
     (output, _), *errors = shown
@@ -174,14 +174,14 @@ def _result(
         output += "\n" * bool(output and not output.endswith("\n")) + note
     spilled = [
         item.spill_path.decode("utf-8", "replace")
-        for item, (_, is_cut) in zip(reports, shown, strict=False)
-        if item.spilled and is_cut
+        for item, (_, is_shortened) in zip(reports, shown, strict=False)
+        if item.spilled and is_shortened
     ]
     return RunResult(
         output=output,
         stderr="".join(text for text, _ in errors),
         exit_code=124 if timed_out else report.exit_code,
-        truncated=any(is_cut for _, is_cut in shown),
+        truncated=any(is_shortened for _, is_shortened in shown),
         timed_out=timed_out,
         spill_path=spilled[0] if spilled else None,
         seconds=report.seconds,
@@ -219,21 +219,21 @@ def _received(call: Call) -> list[OutputReport]:
 
 
 def _text_of(
-    call: Call, fd: int, report: OutputReport | None, limit: int, *, cut: bool, spills: bool
+    call: Call, fd: int, report: OutputReport | None, limit: int, *, cut_off: bool, spills: bool
 ) -> tuple[str, bool]:
-    """Return an output as text, and whether it was cut. Over the limit, a line replaces the middle.
+    """Return an output as text, and whether a line replaces its middle because it is over the limit.
 
     Args:
-        cut: the program was killed or goes on, so the output may end within a secret.
+        cut_off: the program was killed or goes on, so the output may end within a secret.
         spills: whether a file was to keep the output.
     """
     head, tail = bytes(call.data[fd]), bytes(call.tail[fd])
     if report is None or report.chars <= limit:
-        return _decoded(call, head + tail, cut=cut), False
+        return _decoded(call, head + tail, cut_off=cut_off), False
     half = limit // 2
     left_out = report.chars - 2 * half
     if report.total == len(head) + len(tail):
-        first = last = _decoded(call, head + tail, cut=cut)
+        first = last = _decoded(call, head + tail, cut_off=cut_off)
         if len(first) <= limit:  # without its secrets, the text is short enough
             return first, False
         left_out = len(first) - 2 * half
@@ -241,7 +241,7 @@ def _text_of(
         # A gap lies between head and tail. The tail may begin within a character, long before the shown part.
         if call.redact:
             head = call.redact.part(head, cut_after=True)
-            tail = call.redact.part(tail, cut_before=True, cut_after=cut)
+            tail = call.redact.part(tail, cut_before=True, cut_after=cut_off)
         first, last = head.decode("utf-8", "replace"), tail.decode("utf-8", "replace")
     path = report.spill_path.decode("utf-8", "replace")
     if not spills:
@@ -280,8 +280,8 @@ def _left_out(count: int) -> str:
     return f"\n[… {count:,} characters left out …]" if count else ""
 
 
-def _decoded(call: Call, data: bytes, *, cut: bool) -> str:
+def _decoded(call: Call, data: bytes, *, cut_off: bool) -> str:
     """Remove secrets and decode. Redaction comes before cutting, which could split a secret."""
     if call.redact:
-        data = call.redact.part(data, cut_after=True) if cut else call.redact(data)
+        data = call.redact.part(data, cut_after=True) if cut_off else call.redact(data)
     return data.decode("utf-8", "replace")

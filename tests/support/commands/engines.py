@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import docker
 from libs.sandbox.docker.container import DockerSandbox
 from libs.sandbox.docker.strays import NAME_LABEL
 from libs.sandbox.host import ChannelSandbox
+from tests.support.waiting import eventually
 
 __all__ = ["Engines"]
 
@@ -32,8 +34,15 @@ class Engines:
         self._of(container).api.kill(container)
 
     def pause(self, container: str | None) -> None:
-        """Suspend all processes of a container."""
-        self._of(container).api.pause(container)
+        """Suspend all processes of a container. On a busy machine, runc may give up the first attempts."""
+        engine = self._of(container)
+
+        def is_paused() -> object:
+            with suppress(docker.errors.APIError):
+                engine.api.pause(container)
+            return engine.api.inspect_container(container)["State"]["Paused"]
+
+        eventually(is_paused)
 
     def inspect(self, container: str | None) -> dict[str, Any]:
         """Return what the Engine knows of a container."""

@@ -26,6 +26,7 @@ from libs.sandbox.guest.workers.kill_process_trees import (
     kill_trees,
 )
 from libs.sandbox.guest.workers.memory_kills import memory_kills
+from libs.sandbox.guest.workers.process_limit import most_processes
 from libs.sandbox.wire.frames import ANSWER, INSIDE, PIPE, Ending, Kind, Worker, encode
 
 TYPE_CHECKING = False
@@ -37,11 +38,13 @@ if TYPE_CHECKING:
 __all__ = ["Supervisor"]
 
 _MOST_WORKERS = 64
-"""Requests at once, if there are enough descriptors. Further requests wait."""
+"""Requests at once, if there are enough descriptors and processes. Further requests wait."""
 _DESCRIPTORS_EACH = 4
 """Descriptors for one request: two for its worker, and two for an idle worker of another kind."""
 _OTHER_DESCRIPTORS = 24
 """Descriptors for interpreters, for the proxy, and for the supervisor itself."""
+_PROCESSES_EACH = 4
+"""Processes for one request: a worker, its shell, and two that its command starts."""
 _GRACE = 0.2
 """Seconds for a worker's report after its processes were killed. Then the worker is killed."""
 _ENDED = (Ending.TIMEOUT, Ending.CANCELLED, Ending.LOST, Ending.ENDED)
@@ -69,6 +72,8 @@ class Supervisor:
         """Request -> its worker."""
         spare = os.sysconf("SC_OPEN_MAX") - _OTHER_DESCRIPTORS
         self._most = min(_MOST_WORKERS, max(1, spare // _DESCRIPTORS_EACH))
+        if processes := most_processes():
+            self._most = min(self._most, max(1, processes // _PROCESSES_EACH))
         self._waiting: list[Job] = []
         self._next_tick = 0.0
         self._folder = os.open(_FOLDER, _DIRECTORY)

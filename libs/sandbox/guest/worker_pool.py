@@ -22,9 +22,9 @@ from libs.sandbox.guest.workers.kill_process_trees import (
     kill_orphans,
     kill_trees,
     parent_of,
-    refused_forks,
     stop_trees,
 )
+from libs.sandbox.guest.workers.process_limit import most_processes, refused_forks
 from libs.sandbox.wire.frames import Worker
 
 TYPE_CHECKING = False
@@ -40,7 +40,9 @@ _FILL_SECONDS = 0.05
 _SURPLUS_SECONDS = 10.0
 """Seconds that surplus idle workers are kept for the next burst of commands."""
 _MOST_IDLE = 24
-"""Most idle workers of a kind. Each has up to two processes, and a sandbox has 256 by default."""
+"""Most idle workers of a kind."""
+_IDLE_PART = 10
+"""One worker for so many processes of the limit, if that is less. A worker has up to two processes."""
 _YOUNG = 1.0
 """Age in seconds below which a killed worker counts as harm. `kill -9 -1` kills older workers, too."""
 _COLLECT_SECONDS = 0.2
@@ -70,6 +72,7 @@ class WorkerPool:
         self._children: dict[int, Child] = {}
         """Descriptor -> worker, for both pipes of each."""
         self._idle: dict[int, list[Child]] = {kind: [] for kind in _SPARE}
+        self._most_idle = min(_MOST_IDLE, (most_processes() or 256) // _IDLE_PART)
         self._sessions = Sessions()
         self._paused = False
         self._harm: list[float] = []
@@ -136,7 +139,7 @@ class WorkerPool:
         idle = self._idle[child.kind]
         if child.session is None and not child.given_up:
             idle.append(child)
-            if len(idle) > _MOST_IDLE:
+            if len(idle) > self._most_idle:
                 self.dismiss(idle.pop(0))
         self._on_free()
         if len(idle) > _SPARE[child.kind] and self._retire_at is None:

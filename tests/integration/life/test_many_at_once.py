@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from libs.sandbox import SandboxBusy
+from libs.sandbox import SandboxBusy, SandboxLimits
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from tests.support.sandboxes import ON_BOTH, make_sandbox
@@ -54,6 +55,17 @@ class TestManyAtOnce:
         with make_sandbox("local", tmp_path) as sandbox, ThreadPoolExecutor(150) as pool:
             results = list(pool.map(lambda i: sandbox.run(f"sleep 0.2; echo {i}", timeout=60), range(150)))
         assert [result.output for result in results] == [f"{i}\n" for i in range(150)]
+
+    @pytest.mark.docker
+    async def test_more_requests_than_the_process_limit_allows_wait_their_turn(
+        self, sandbox_with: Callable[[SandboxLimits], ChannelSandbox]
+    ) -> None:
+        with sandbox_with(SandboxLimits(pids=64)) as sandbox:
+            results = await asyncio.gather(*(sandbox.arun(f"echo {i} | cat", timeout=60) for i in range(40)))
+            assert [result.output for result in results] == [f"{i}\n" for i in range(40)]
+            # Idle workers of commands leave room for those of files.
+            await asyncio.gather(*(sandbox.awrite_file(f"f{i}", b"x") for i in range(40)))
+            assert (await sandbox.arun("ls f* | wc -l")).output == "40\n"
 
     @pytest.mark.thorough
     def test_overload_fails_single_commands_and_keeps_the_sandbox(self, tmp_path: Path) -> None:

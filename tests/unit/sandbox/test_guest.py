@@ -36,6 +36,7 @@ WHILE_A_SANDBOX_STARTS = {
             "output_limit",
             "kill_process_trees",
             "memory_kills",
+            "process_limit",
             "process_worker",
             "shells",
             "skill_commands",

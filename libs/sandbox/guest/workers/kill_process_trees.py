@@ -34,7 +34,6 @@ __all__ = [
     "moment",
     "parent_of",
     "prctl",
-    "refused_forks",
 ]
 
 _PR_SET_DUMPABLE = 4
@@ -177,17 +176,6 @@ def descendants(
             if state not in "ZX" and child not in spared:
                 found.append(child)
     return found
-
-
-def refused_forks() -> int:
-    """Return how often the container's process limit has refused a fork. 0 if the kernel does not count."""
-    for path in ("/sys/fs/cgroup/pids.events", "/sys/fs/cgroup/pids/pids.events"):
-        try:
-            with open(path, "rb") as file:
-                return int(file.read().split()[1])
-        except (OSError, IndexError, ValueError):
-            continue
-    return 0
 
 
 def kill(pid: int, number: int) -> None:

@@ -86,7 +86,7 @@ def _done(messages: Sequence[AnyMessage]) -> list[str]:
 
 
 def _answer(outcome: Mapping[str, Any]) -> str:
-    """Return the answer of a program: its text, data and files, and what they lack."""
+    """Return the answer of a program: its text, data and files, what it removed, and what they lack."""
     result = outcome["result"]
     parts: list[str] = []
     if isinstance(result, dict) and isinstance(result.get("answer"), str):
@@ -101,13 +101,20 @@ def _answer(outcome: Mapping[str, Any]) -> str:
     if not parts:
         parts.append(_printed(outcome))
     if files := outcome["files"]:
-        named = [f"{in_one_line(file['path'])} ({file['size']:,} bytes)" for file in files[:_MOST_NAMED]]
-        more = f" and {len(files) - _MOST_NAMED} more" if len(files) > _MOST_NAMED else ""
-        parts.append(f"Files: {', '.join(named)}{more}")
+        parts.append(
+            _listed("Files", [f"{in_one_line(each['path'])} ({each['size']:,} bytes)" for each in files])
+        )
+    if removed := outcome.get("removed"):
+        parts.append(_listed("Removed", list(map(in_one_line, removed))))
     # An output without JSON is an answer, too.
     if note := outcome.get("note", "").removeprefix(NO_VALUE).strip():
         parts.append(f"[{note}]")
     return "\n\n".join(parts)
+
+
+def _listed(title: str, names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{title}: {', '.join(names[:_MOST_NAMED])}{more}"
 
 
 def _printed(outcome: Mapping[str, Any]) -> str:

@@ -147,6 +147,8 @@ class Collected:
     """Files and folders that are not returned, each with the reason."""
     stale: tuple[str, ...] = ()
     """Paths of earlier files whose content after the program is not known."""
+    redacted: tuple[str, ...] = ()
+    """Paths of files in which known secrets were replaced."""
 
 
 async def collected(sandbox: Fresh, before: Mapping[str, bytes], links: Collection[str] = ()) -> Collected:
@@ -264,6 +266,7 @@ class _Look:
         """Return the changes, when `contents` holds the wanted files, too."""
         changed: dict[str, bytes] = {}
         read: set[str] = set()
+        redacted: list[str] = []
         for path, (at, entry) in self._found.items():
             content = self.contents.get(at)
             if content is None:
@@ -277,6 +280,8 @@ class _Look:
                 self.leave(path, str(error))
                 continue
             read.add(path)
+            if data != content:
+                redacted.append(path)
             old, new = self._before.get(path), FileContent(data, entry.mode)
             if old is None or old != new or mode_of(old) != new.mode:
                 changed[path] = new
@@ -285,7 +290,7 @@ class _Look:
         gone = self._before.keys() - self._found.keys()
         removed = sorted(path for path in gone if not self._now.unread(shown(path)))
         stale = sorted(self._before.keys() - read - set(removed))
-        return Collected(changed, tuple(removed), tuple(self._left_out), tuple(stale))
+        return Collected(changed, tuple(removed), tuple(self._left_out), tuple(stale), tuple(redacted))
 
     def _empty(self) -> Iterator[str]:
         """Yield the empty folders. There was none before the program."""

@@ -14,6 +14,7 @@ from libs.exec_tool.execution_outcome import ExecError, ExecResult, Metrics, nam
 from libs.exec_tool.failure_cause import COUNT, DISK, ROUTES, Counted, counted, why_failed
 from libs.exec_tool.last_json import last_json
 from libs.exec_tool.program_start import BASH_SYNTAX, COMMAND_NOT_FOUND, RECORD, Raised, raised, start_command
+from libs.redaction import MARK
 from libs.sandbox import OnOutput, RunResult, SandboxBusy, SandboxDied, declared_uses
 from libs.sandbox.pool import Fresh
 
@@ -136,8 +137,9 @@ class Visit:
                 command = folder.END + COUNT + (ROUTES + DISK) * failed
                 kernel = counted((await self.sandbox.arun(command, timeout=COLLECT_SECONDS)).output)
                 found = await folder.collected(self.sandbox, self.before, self.links)
-                note = _left_out(found.left_out, found.stale if self.keeps_files else ())
-                return kernel, found, " ".join(filter(None, (_ended(kernel.left), note)))
+                left_out = _left_out(found.left_out, found.stale if self.keeps_files else ())
+                notes = (_ended(kernel.left), left_out, _redacted(found.redacted))
+                return kernel, found, " ".join(filter(None, notes))
             except SandboxBusy:
                 continue  # the sandbox has killed the processes
             except OSError as error:
@@ -220,3 +222,11 @@ def _left_out(names: tuple[str, ...], stale: tuple[str, ...]) -> str:
         kept = ", ".join(map(named, stale[:3]))
         told += f" Earlier content of {len(stale)} of the thread's files stays: {kept}."
     return told
+
+
+def _redacted(paths: tuple[str, ...]) -> str:
+    """Return the note about files that do not come back as the program wrote them."""
+    if not paths:
+        return ""
+    shown = ", ".join(map(named, paths[:3]))
+    return f"Known secrets in {len(paths)} of the program's files were replaced by {MARK.decode()}: {shown}."

@@ -61,7 +61,7 @@ class LiteModel:
         Raises:
             ModelFailed: no connection, no answer in time, an error status, or a body that is not a chat
                 completion. The message never contains the key.
-            InvalidOutput: the reply has no text, or was cut off before the end of its object.
+            InvalidOutput: the reply has no text, or the server ended it before the end of its object.
         """
         while True:
             options = self._options
@@ -76,14 +76,15 @@ class LiteModel:
             raise self._failed(response)
         try:
             choice = response.json()["choices"][0]
-            content, cut = choice["message"]["content"], choice.get("finish_reason") == "length"
+            content, end = choice["message"]["content"], choice.get("finish_reason")
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             # Some servers report errors of a provider with status 200.
             if _error(response).get("message"):
                 raise self._failed(response) from None
             raise ModelFailed("Model error: the server's answer is not a chat completion") from None
-        if cut and not _is_whole(content):
-            raise InvalidOutput(f"the reply was cut off at {_MOST_TOKENS} tokens")
+        if end not in ("stop", None) and not _is_whole(content):
+            cut = f"the reply was cut off at {_MOST_TOKENS} tokens"
+            raise InvalidOutput(cut if end == "length" else f"the server ended the reply with {end!a:.80}")
         if not isinstance(content, str):
             raise InvalidOutput
         return content
@@ -109,7 +110,7 @@ class LiteModel:
 
 
 def _is_whole(content: object) -> bool:
-    """Return whether a reply at the limit is whole. Some models add white space until the limit."""
+    """Return whether a reply that the server ended is whole. Some models add white space until the limit."""
     try:
         read_reply(str(content), lenient_fences=True)
     except InvalidOutput:
@@ -118,18 +119,25 @@ def _is_whole(content: object) -> bool:
 
 
 def _error(response: httpx.Response) -> Mapping[str, Any]:
+    """Return the error in an answer. Some servers give no object `error`, but `message` alone."""
     try:
-        error = response.json()["error"]
-    except (ValueError, LookupError, TypeError, RecursionError):
+        body = response.json()
+    except (ValueError, RecursionError):
         return {}
+    if not isinstance(body, dict):
+        return {}
+    if "error" not in body:
+        return body if isinstance(body.get("message"), str) else {}
+    error = body["error"]
     return error if isinstance(error, dict) else {"message": error}
 
 
 def _status(response: httpx.Response) -> str:
     status = f"Model error: the server answered {response.status_code} {response.reason_phrase}".rstrip()
     error = _error(response)
-    if response.status_code in (401, 403) or error.get("code") in (401, 403):
-        # The body often repeats parts of the key.
-        return f"{status}: check OPENAI_API_KEY"
     message = error.get("message")
+    if 401 in (response.status_code, error.get("code")):
+        message = "check OPENAI_API_KEY"  # the body often repeats parts of the key
+    elif response.status_code == 403 and not message:
+        message = "check OPENAI_API_KEY"
     return f"{status}: {message}" if isinstance(message, str) else status

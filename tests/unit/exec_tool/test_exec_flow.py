@@ -185,6 +185,10 @@ class TestRepairs:
                 ExecResult(result={"answer": "Done."}, files={"a (9 bytes)\nb": b"12"}),
                 "Done.\n\nFiles: 'a (9 bytes)\\nb' (2 bytes)",
             ),
+            (
+                ExecResult(result={"answer": "Done."}, files={"new": b"12"}, removed=("a", "b\nc")),
+                "Done.\n\nFiles: new (2 bytes)\n\nRemoved: a, 'b\\nc'",
+            ),
             (ExecResult(stdout="printed", note=NO_VALUE), "printed"),
             (
                 ExecResult(stdout="printed", note=f"{NO_VALUE} 2 files are lost."),

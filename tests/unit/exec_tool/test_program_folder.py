@@ -334,6 +334,22 @@ def test_files_whose_names_are_alike_without_secrets_are_named(root: Path) -> No
     }
 
 
+def test_files_whose_secrets_were_replaced_are_named(root: Path) -> None:
+    redact = SecretFilter({"A": "hunter2hunter2"})
+    for name in ("same", "again", "new"):
+        (root / name).write_text("hunter2hunter2")
+    (root / "fine").write_text("x")
+
+    async def work() -> Collected:
+        with Local(root, redact=redact) as sandbox:
+            before = {"same": b"hunter2hunter2", "again": b"[REDACTED]"}
+            return await collected(cast("Fresh", sandbox), before)
+
+    found = asyncio.run(work())
+    assert found.changed == {"fine": b"x", "new": b"[REDACTED]", "same": b"[REDACTED]"}
+    assert sorted(found.redacted) == ["again", "new", "same"]
+
+
 def test_files_that_were_not_read_in_time_are_named(
     root: Path, collect: Callable[..., Collected], monkeypatch: pytest.MonkeyPatch
 ) -> None:

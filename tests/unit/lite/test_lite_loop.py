@@ -139,6 +139,43 @@ async def test_long_error_of_the_server_shows_no_part_of_the_key() -> None:
         assert len(str(failed.value)) <= 400
 
 
+@pytest.mark.parametrize(
+    ("status", "body", "error"),
+    [
+        (
+            403,
+            {"error": {"message": "Country not supported", "code": "unsupported_country"}},
+            "403 Forbidden: Country not supported",
+        ),
+        (403, {}, "403 Forbidden: check OPENAI_API_KEY"),
+        (
+            400,
+            {"object": "error", "message": "The context has 4,096 tokens"},
+            "Bad Request: The context has 4,096 tokens",
+        ),
+        (200, {"message": {"content": "of another API"}}, "not a chat completion"),
+        (
+            200,
+            {"choices": [{"message": {"content": '{"type": "fin'}, "finish_reason": "content_filter"}]},
+            "Invalid model output format: the server ended the reply with 'content_filter'",
+        ),
+        (
+            200,
+            {"choices": [{"message": {"content": None}, "finish_reason": "tool_calls"}]},
+            "Invalid model output format: the server ended the reply with 'tool_calls'",
+        ),
+    ],
+)
+async def test_error_names_the_cause_that_the_server_gives(
+    status: int, body: dict[str, Any], error: str
+) -> None:
+    answers = httpx.MockTransport(lambda _: httpx.Response(status, json=body))
+    async with httpx.AsyncClient(transport=answers) as client:
+        with pytest.raises(LiteError) as failed:
+            await LiteModel(client, name="m")([{"role": "user", "content": "Write"}])
+    assert str(failed.value).endswith(error)
+
+
 def test_lite_loads_no_framework() -> None:
     loaded = "{name.partition('.')[0] for name in sys.modules}"
     program = f"import sys, libs.lite; print(sorted({loaded}))"

@@ -11,6 +11,7 @@ from libs.sandbox.host.requests.redacted_results import redacted_content, redact
 from libs.sandbox.host.requests.request import Answer, Call, decoded
 from libs.sandbox.host.requests.request_payloads import (
     block_request,
+    encoded_variables,
     file_asked,
     file_request,
     run_asked,
@@ -35,6 +36,7 @@ __all__ = [
     "block_result",
     "decoded",
     "encoded",
+    "encoded_variables",
     "failed_result",
     "file_asked",
     "file_request",

@@ -6,7 +6,7 @@ without known secrets. The channel sends and receives.
 
 from __future__ import annotations
 
-from libs.sandbox.host.requests.file_arguments import CHANGES, encoded
+from libs.sandbox.host.requests.file_arguments import CHANGES, MAX_PATH, encoded
 from libs.sandbox.host.requests.redacted_results import redacted_content, redacted_errors, redacted_values
 from libs.sandbox.host.requests.request import Answer, Call, decoded
 from libs.sandbox.host.requests.request_payloads import (
@@ -29,6 +29,7 @@ from libs.sandbox.host.requests.results import (
 
 __all__ = [
     "CHANGES",
+    "MAX_PATH",
     "Answer",
     "Call",
     "as_builtin",

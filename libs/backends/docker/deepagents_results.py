@@ -26,7 +26,7 @@ from deepagents.backends.utils import normalize_read_bounds
 
 from libs.private_names import is_read_as_text
 from libs.sandbox import FileFailed, RunResult, SandboxError
-from libs.sandbox.host import encoded
+from libs.sandbox.host import MAX_PATH, encoded
 
 Answer = tuple[dict[str, Any], bytes] | FileFailed | SandboxError
 """An answer of the sandbox, or its error."""
@@ -60,10 +60,11 @@ def _told(error: FileFailed | SandboxError) -> str:
 
 
 def _shown(path: str) -> str:
-    """Return a printable path. A path that is not UTF-8 gets a mark, because file tools take only UTF-8."""
+    """Return a printable path. A path gets a mark if file tools do not take it: not UTF-8, or too long."""
     raw = path.encode("utf-8", "surrogateescape")
     try:
-        return raw.decode("utf-8")
+        mark = f"{_MARK}[over {MAX_PATH:,} bytes: only a command that changes to its folder reaches it]"
+        return raw.decode("utf-8") + mark * (len(raw) > MAX_PATH)
     except UnicodeDecodeError:
         name = raw.decode("utf-8", "backslashreplace")
         return f"{name}{_MARK}[not UTF-8: only a command reaches this name]"

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from libs.sandbox.host import Door, way_out
+from libs.sandbox.errors import SandboxError
+from libs.sandbox.host import Door, encoded_variables, way_out
 from libs.sandbox.limits import SandboxLimits
 
 __all__ = ["OWN_VARIABLES", "bind", "hardened_config", "room", "variables"]
@@ -41,13 +42,26 @@ def bind(source: Path, target: str, *, read_only: bool) -> dict[str, Any]:
 
 
 def variables(given: Mapping[str, str], door: Door | None) -> dict[str, str]:
-    """Return the environment of commands, besides the image's variables."""
+    """Return the environment of commands, besides the image's variables.
+
+    Raises:
+        SandboxError: a variable cannot be passed as it is. The Engine takes UTF-8 only.
+    """
+    passed = {name: value for name, value in given.items() if name not in OWN_VARIABLES}
+    try:
+        encoded_variables(passed, "strict")
+    except ValueError as error:
+        raise SandboxError(
+            f"The sandbox cannot get its variables: {error}.",
+            hint="Change the value, or leave the variable out of SANDBOX_ENV_ALLOW (in Python `env_allow`, "
+            "`environment`).",
+        ) from None
     return {
         "LANG": "C.UTF-8",
         # Python compares only size and second of change, and would run the old compiled module.
         "PYTHONDONTWRITEBYTECODE": "1",
         "MPLCONFIGDIR": f"{_HOME}/.config/matplotlib",
-        **{name: value for name, value in given.items() if name not in OWN_VARIABLES},
+        **passed,
         **(way_out(door) if door else {}),
         "HOME": _HOME,
         "USER": "agent",

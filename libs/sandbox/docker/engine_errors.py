@@ -31,10 +31,12 @@ _LIMITS = {
 
 
 @contextmanager
-def explained(image: str | None = None) -> Iterator[None]:
+def explained(image: str | None = None, *, named_runtime: bool = False) -> Iterator[None]:
     """Turn every error of the Docker SDK, and of the HTTP below it, into a `SandboxError`.
 
-    `image`: the image of a new container.
+    Args:
+        image: the image of a new container.
+        named_runtime: see `explain`.
     """
     import docker.errors
     import requests
@@ -50,7 +52,7 @@ def explained(image: str | None = None) -> Iterator[None]:
     ) as error:
         if image and isinstance(error, docker.errors.ImageNotFound):
             raise ImageMissing(f"The sandbox image {image!r} is missing.", hint=build_hint(image)) from error
-        raise explain(error) from error
+        raise explain(error, named_runtime=named_runtime) from error
 
 
 def build_hint(image: str) -> str:
@@ -60,10 +62,14 @@ def build_hint(image: str) -> str:
     return f"Build it with `{setup}`; if the settings name another image, with `{other}`."
 
 
-def explain(error: Exception) -> SandboxError:
+def explain(error: Exception, *, named_runtime: bool = False) -> SandboxError:
     """Return the `SandboxError` for an error of the Docker SDK.
 
     `ImageMissing` for a missing image or a failed build; `DockerUnavailable` for everything else.
+
+    Args:
+        named_runtime: whether the caller has chosen the container's OCI runtime. The Engine names the runtime
+            in every failure of a start, whatever the cause.
     """
     import docker.errors
     from requests.exceptions import RequestException, Timeout
@@ -113,7 +119,8 @@ def explain(error: Exception) -> SandboxError:
         )
     if not isinstance(error, docker.errors.APIError):  # not from the Engine: an address, a context or TLS
         return DockerUnavailable(f"No Docker Engine can be asked: {text.rstrip('.')}.", hint=_start_hint())
-    return DockerUnavailable(f"The Docker Engine refused: {text.rstrip('.')}.", hint=_hint_for(text))
+    hint = _hint_for(text, named_runtime)
+    return DockerUnavailable(f"The Docker Engine refused: {text.rstrip('.')}.", hint=hint)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -122,10 +129,10 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _hint_for(refusal: str) -> str:
+def _hint_for(refusal: str, named_runtime: bool) -> str:
     """Return a hint for a refusal: the setting to change, if known."""
     text = refusal.lower()
-    if "runtime" in text:
+    if named_runtime and "runtime" in text:
         return RUNTIME_HINT
     if "reference format" in text:
         return "SANDBOX_IMAGE is not an image name: unset it, or name one that `docker images` lists."

@@ -15,10 +15,18 @@ from libs.sandbox.host.idle_close import Keep
 from libs.sandbox.host.loop_thread import LoopThread, blocking, core, on_core, synchronous, until_done
 from libs.sandbox.host.new_workspace import ChannelTree, Fill
 from libs.sandbox.host.records import CommandRecords, Form, Once, process_ends, process_is_ending
-from libs.sandbox.host.requests import encoded, failed_result, redacted_content, shortened
+from libs.sandbox.host.requests import (
+    MAX_PATH,
+    encoded,
+    encoded_variables,
+    failed_result,
+    redacted_content,
+    shortened,
+)
 from libs.sandbox.host.thread_work import OUTSIDE, Span, Turns, file_clock
 
 __all__ = [
+    "MAX_PATH",
     "OUTSIDE",
     "Channel",
     "ChannelSandbox",
@@ -41,6 +49,7 @@ __all__ = [
     "core",
     "current_call",
     "encoded",
+    "encoded_variables",
     "failed_result",
     "file_clock",
     "first_command_problem",

@@ -282,6 +282,16 @@ def test_name_that_looks_like_a_marked_one_has_no_mark() -> None:
     assert listed(raw, alike) == [f"/a\\xff{mark}", alike]
 
 
+def test_path_that_no_file_tool_takes_is_marked() -> None:
+    """A folder whose path just fits holds names whose paths do not."""
+    fits = "/\xe9" + "/a" * 2046
+    long = f"{fits}a"
+    assert listed(fits, long) == [
+        fits,
+        f"{long} // [over 4,095 bytes: only a command that changes to its folder reaches it]",
+    ]
+
+
 def listed(*paths: str) -> list[str]:
     entries = [{"path": path, "is_dir": False} for path in paths]
     shown = deepagents_results.ls("/", ({"entries": entries, "cut": False}, b"")).entries or []

@@ -6,11 +6,12 @@ without known secrets. The channel sends and receives.
 
 from __future__ import annotations
 
-from libs.sandbox.host.requests.file_arguments import CHANGES, encoded
+from libs.sandbox.host.requests.file_arguments import CHANGES, MAX_PATH, encoded
 from libs.sandbox.host.requests.redacted_results import redacted_content, redacted_errors, redacted_values
 from libs.sandbox.host.requests.request import Answer, Call, decoded
 from libs.sandbox.host.requests.request_payloads import (
     block_request,
+    encoded_variables,
     file_asked,
     file_request,
     run_asked,
@@ -28,6 +29,7 @@ from libs.sandbox.host.requests.results import (
 
 __all__ = [
     "CHANGES",
+    "MAX_PATH",
     "Answer",
     "Call",
     "as_builtin",
@@ -35,6 +37,7 @@ __all__ = [
     "block_result",
     "decoded",
     "encoded",
+    "encoded_variables",
     "failed_result",
     "file_asked",
     "file_request",

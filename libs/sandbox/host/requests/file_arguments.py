@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from libs.sandbox.protocol import FileFailed
 
-__all__ = ["CHANGES", "check_arguments", "encoded"]
+__all__ = ["CHANGES", "MAX_PATH", "check_arguments", "encoded"]
 
 CHANGES = ("write", "edit", "delete")
 """File operations that change something."""

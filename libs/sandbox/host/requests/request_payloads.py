@@ -12,7 +12,15 @@ from libs.sandbox.protocol import FileFailed
 from libs.sandbox.wire.frames import MAX_PAYLOAD, REQUEST, Worker
 from libs.sandbox.wire.messages import BlockRequest, RunRequest
 
-__all__ = ["block_request", "file_asked", "file_request", "run_asked", "run_request", "tree_request"]
+__all__ = [
+    "block_request",
+    "encoded_variables",
+    "file_asked",
+    "file_request",
+    "run_asked",
+    "run_request",
+    "tree_request",
+]
 
 MAX_COMMAND = 16 * 1024 * 1024
 """Bytes of the longest command."""
@@ -25,6 +33,7 @@ MOST_VARIABLES = 65_535
 """Most additional variables of a command. `RunRequest` has two bytes for their number."""
 MAX_SESSION = 65_535
 """Bytes of the longest name of a session."""
+_NUL = "a command and its variables cannot hold a NUL character"
 _FILE_SECONDS = 30.0
 """Seconds for a file operation, plus a second for each 10 MB of content."""
 _TREE_SECONDS = 600.0
@@ -50,28 +59,48 @@ def run_request(
         ValueError: the time-out, the command or a variable is not valid.
     """
     seconds = _seconds(limits, timeout)
-    if "\0" in command or any("\0" in text for item in env.items() for text in item):
-        raise ValueError("a command and its variables cannot hold a NUL character")
+    if "\0" in command:
+        raise ValueError(_NUL)
+    variables = encoded_variables(env)
+    text = _command(command)
+    if len(text) >= limits.file_size:  # inside, a long command is a file
+        raise ValueError(f"the command has {len(text):,} bytes: `file_size` allows less than that")
+    request = RunRequest(text, limits.output_chars, merge_stderr, live, variables, spills=spills)
+    return seconds, REQUEST.pack(Worker.RUN, seconds) + request.encode()
+
+
+def encoded_variables(env: Mapping[str, str], errors: str = "surrogateescape") -> list[bytes]:
+    """Return each variable as `name=value`.
+
+    Args:
+        errors: see `encoded`.
+
+    Raises:
+        ValueError: a variable is not valid or too large, or there are too many.
+    """
+    if any("\0" in text for item in env.items() for text in item):
+        raise ValueError(_NUL)
     if any(not name or "=" in name for name in env):
         raise ValueError("the name of a variable cannot be empty, and cannot hold '='")
-    variables = [_command(f"{name}={value}") for name, value in env.items()]
-    for name, variable in zip(env, variables, strict=True):
+    variables = []
+    for name, value in env.items():
+        try:
+            variable = encoded(f"{name}={value}", errors)
+        except ValueError:
+            raise ValueError(f"the variable {name[:80]!a} is not UTF-8") from None
         if len(variable) > MAX_VARIABLE:
             raise ValueError(
                 f"the variable {name[:80]} has {len(variable):,} bytes with its name: at most "
                 f"{MAX_VARIABLE:,} fit; put the value into a file"
             )
+        variables.append(variable)
     if len(variables) > MOST_VARIABLES:
         raise ValueError(
             f"{len(variables):,} variables: at most {MOST_VARIABLES:,} fit; put values into files"
         )
     if sum(map(len, variables)) > MAX_VARIABLE_BYTES:
         raise ValueError(f"the variables have more than {MAX_VARIABLE_BYTES:,} bytes; put values into files")
-    text = _command(command)
-    if len(text) >= limits.file_size:  # inside, a long command is a file
-        raise ValueError(f"the command has {len(text):,} bytes: `file_size` allows less than that")
-    request = RunRequest(text, limits.output_chars, merge_stderr, live, variables, spills=spills)
-    return seconds, REQUEST.pack(Worker.RUN, seconds) + request.encode()
+    return variables
 
 
 def run_asked(command: str, env: Mapping[str, str], *, merge_stderr: bool) -> tuple[str, ...]:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from libs.backends.docker import DockerExecutionBackend
+from libs.sandbox import SandboxError
 from libs.sandbox.docker.container import DockerSandbox
+from libs.sandbox.docker.container_config import variables
 
 
 def test_paths_may_be_strings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,3 +79,18 @@ def test_missing_skill_folder_is_refused(tmp_path: Path) -> None:
 def test_wrong_value_is_refused(tmp_path: Path, given: dict[str, Any], error: str) -> None:
     with pytest.raises((TypeError, ValueError), match=error):
         DockerExecutionBackend(tmp_path / "work", **given)
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("caf\udce9", "'MY_PLACE' is not UTF-8"),
+        ("a\0b", "cannot hold a NUL character"),
+        ("x" * 131_072, "MY_PLACE has 131,081 bytes with its name: at most 131,071 fit"),
+    ],
+)
+def test_variable_that_the_engine_would_change_is_refused(value: str, why: str) -> None:
+    """The Engine replaces bytes that are not UTF-8, and cannot start a container with a large variable."""
+    with pytest.raises(SandboxError, match=why) as refused:
+        variables({"MY_PLACE": value}, None)
+    assert "SANDBOX_ENV_ALLOW" in refused.value.hint

@@ -137,6 +137,14 @@ def test_limit_of_the_kernel_is_no_full_disk(text: str, told: str) -> None:
     assert told in explained.hint
 
 
+def test_runtime_is_blamed_only_if_it_was_chosen() -> None:
+    """The Engine names its runtime in every failure of a start."""
+    text = "OCI runtime create failed: error setting rlimit type 7: operation not permitted"
+    error = docker.errors.APIError("500", explanation=text)
+    assert "SANDBOX_RUNTIME" in explain(error, named_runtime=True).hint
+    assert "SANDBOX_RUNTIME" not in explain(error).hint
+
+
 def test_setup_without_an_engine_is_refused(missing_socket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     with pytest.raises(DockerUnavailable, match="its socket is not there") as failure:

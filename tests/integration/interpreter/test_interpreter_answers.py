@@ -20,8 +20,9 @@ from libs.sandbox.host.local_sandbox import LocalSandbox
 from tests.support.sandboxes import NEW_INTERPRETER as NOTE
 from tests.support.sandboxes import ON_BOTH, Session
 
-INTERRUPTED = "the block was interrupted, its variables are kept]"
-OTHERWISE = "the block ended, but not with KeyboardInterrupt: its variables are kept]"
+KEPT = "the processes it started were ended, its variables are kept]"
+INTERRUPTED = f"the block was interrupted, {KEPT}"
+OTHERWISE = f"the block ended, but not with KeyboardInterrupt: {KEPT}"
 LOST = "the interpreter was ended, its variables are lost]"
 TAKEN = (
     "[the interpreter was ended: a block closed or replaced its descriptors, or a process sent it signal 64, "

@@ -212,16 +212,22 @@ def _table(name: str, value: Any) -> str:
 def _keys(left: Any, right: Any) -> tuple[str, str] | None:
     """Return the columns on which `left` can be merged with `right`, by their names and values.
 
-    None: there are none, or the time was used up.
+    None: there are none or several, or the time was used up. A column of `left` that repeats no value is left
+    out: two tables that number their rows have the same numbers, which say nothing.
     """
     if max(len(left), len(right)) > _MERGED_ROWS:
         return None
     end = monotonic() + _MERGE_SECONDS
+    found = None
     for mine in map(str, left.columns):
         for theirs in map(str, right.columns):
             if monotonic() > end:
                 return None
             alike = mine.lower() in theirs.lower() or theirs.lower() in mine.lower()
-            if alike and right[theirs].is_unique and left[mine].isin(right[theirs]).mean() > 0.5:
-                return mine, theirs
-    return None
+            if not alike or left[mine].is_unique or not right[theirs].is_unique:
+                continue
+            if left[mine].isin(right[theirs]).mean() > 0.5:
+                if found:
+                    return None
+                found = mine, theirs
+    return found

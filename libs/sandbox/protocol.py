@@ -172,8 +172,9 @@ class Sandbox(Tree, Protocol):
 
         The value of a last expression is printed unless it is None or a semicolon follows. A block with
         `await` outside a function is one coroutine. Open figures are saved to `/results` and named, and
-        closed; a figure that is not saved whole leaves no file. A warning that an earlier block has shown is
-        shown again. The exit code is 0, 1 after an exception, or 130 after an interrupt.
+        closed; those of an interrupted block are only closed, and a figure that is not saved whole leaves no
+        file. A warning that an earlier block has shown is shown again. The exit code is 0, 1 after an
+        exception, or 130 after an interrupt.
 
         A time-out interrupts the block, ends the processes that it has started and says so, and ends the
         interpreter if the block continues. The last line of the output says that variables are kept only if

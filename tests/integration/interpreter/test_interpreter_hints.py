@@ -38,6 +38,14 @@ class TestFigures:
         finally:
             backend.execute("rm results; mkdir results")
 
+    def test_figures_of_an_interrupted_block_do_not_cost_its_variables(self, block: Session) -> None:
+        block("import os, time\nimport matplotlib.pyplot as plt\nbefore = os.listdir('/results')")
+        result = block("plt.subplots(4, 4); plt.figure()\ntime.sleep(60)", 2)
+        assert result.timed_out
+        named = "[a figure was not saved: the block was interrupted. The figure is closed]\n"
+        assert result.output.startswith(named * 2)
+        assert block("kept, before == os.listdir('/results'), plt.get_fignums()").output == "(1, True, [])\n"
+
     def test_interrupted_figure_leaves_no_file_and_is_named(
         self, backend: DockerExecutionBackend, block: Session
     ) -> None:

@@ -162,14 +162,18 @@ class Session:
         name = f"<block {self._count}>"
         attempt(self._keep_source, name, source)
         attempt(_warn_again)
+        interrupted = False
         try:
             self._execute(source, name)
+        except KeyboardInterrupt:
+            interrupted = True
+            raise
         finally:
             # A trace or profile function may raise at every call of this program.
             _set_trace(None)
             if callable(_profile()):  # cProfile is no function, and may go on in the next block
                 _set_profile(None)
-            self._figures.save()
+            self._figures.save(interrupted=interrupted)
 
     def _keep_source(self, name: str, source: str) -> None:
         """Keep the source for tracebacks and inspect.getsource. Only the latest sources are kept."""

@@ -186,10 +186,11 @@ class Sandbox(Tree, Protocol):
         left running. If earlier blocks of the session have run and a block starts a new interpreter, a note
         comes before its output, whatever ended the earlier interpreter. If that block is cancelled, the note
         comes with the next block. Errors that signal handlers or threads have raised in the interpreter's
-        main thread since the last block come first, too, and the number of bytes that threads and processes
-        of earlier blocks have printed since. What they print during a block is part of its output. If the
-        kernel killed a process meanwhile, a line says so, as for `run`. Hints after an error say only what is
-        certain, and how many names they leave out.
+        main thread since the last block come first, too: three of them, and the number of the others. So does
+        the number of bytes that threads and processes of earlier blocks have printed since. What they print
+        during a block is part of its output. If the kernel killed a process meanwhile, a line says so, as for
+        `run`. A traceback has the last 100 calls, and says how many there were. Hints after an error say only
+        what is certain, and how many names they leave out.
 
         No exception of a block ends the interpreter. The output says so if SystemExit ends a block before its
         last statement, with code 0, too. A trace or profile function (`sys.settrace`, `sys.setprofile`) ends

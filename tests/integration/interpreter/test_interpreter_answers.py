@@ -210,6 +210,19 @@ def test_error_raised_between_blocks_is_shown_by_the_next_block(block: Session, 
     assert last.output == "1\n"
 
 
+def test_errors_between_blocks_that_are_not_shown_are_counted(block: Session) -> None:
+    block(
+        "import signal\ncount = 0\ndef late(*_):\n    global count\n    count += 1\n"
+        "    if count == 10: signal.setitimer(signal.ITIMER_REAL, 0)\n    raise ValueError(count)\n"
+        "signal.signal(signal.SIGALRM, late)\nsignal.setitimer(signal.ITIMER_REAL, 0.2, 0.02)"
+    )
+    time.sleep(1)
+    *shown, more, ran = block("print('ran')").output.splitlines()
+    assert len(shown) == 3
+    assert (more, ran) == ("[and 7 more such errors]", "ran")
+    assert block("kept").output == "1\n"
+
+
 @ON_BOTH
 def test_interpreter_survives_a_handler_that_raises_all_the_time(sandbox: ChannelSandbox) -> None:
     block = Session(sandbox)

@@ -52,7 +52,7 @@ def error_text(variables: dict[str, Any], error: BaseException) -> str:
         lines = _traceback(error)
     except Exception:
         return error_message(error)
-    for hint in (_tables, _signature, _offered):
+    for hint in (_left_out, _tables, _signature, _offered):
         try:
             lines += hint(variables, error)
         except BaseException:  # a block may have changed pandas, and a variable may be any object
@@ -63,6 +63,14 @@ def error_text(variables: dict[str, Any], error: BaseException) -> str:
 def _traceback(error: BaseException) -> list[str]:
     shown = traceback.TracebackException(type(error), error, error.__traceback__, limit=_FRAMES, compact=True)
     return list(_own(shown).format())
+
+
+def _left_out(_: dict[str, Any], error: BaseException) -> list[str]:
+    """Return a line if the traceback lacks calls. Python counts how often a line repeats without them."""
+    calls = sum(not _is_of_interpreter(trace.tb_frame.f_code.co_filename) for trace in _traces(error))
+    if calls <= -_FRAMES:
+        return []
+    return [f"[calls before the last {-_FRAMES} of {calls:,} are not in this traceback]\n"]
 
 
 def _own(error: traceback.TracebackException) -> traceback.TracebackException:

@@ -208,6 +208,12 @@ class TestErrors:
         assert "OSError: mine\n" in output
         assert "JSONDecodeError" not in output
 
+    def test_traceback_that_lacks_calls_says_so(self, block: Session) -> None:
+        block("def f(n): return f(n - 1) if n else 1 / 0")
+        told = "[calls before the last 100 of 502 are not in this traceback]\n"
+        assert block("f(500)").output.endswith(f"ZeroDivisionError: division by zero\n{told}")
+        assert block("f(50)").output.endswith("ZeroDivisionError: division by zero\n")
+
     def test_syntax_error_shows_the_line(self, block: Session) -> None:
         result = block("x = 1\ny = = 2")
         assert result.exit_code == 1

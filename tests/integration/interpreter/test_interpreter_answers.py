@@ -20,8 +20,9 @@ from libs.sandbox.host.local_sandbox import LocalSandbox
 from tests.support.sandboxes import NEW_INTERPRETER as NOTE
 from tests.support.sandboxes import ON_BOTH, Session
 
-INTERRUPTED = "the block was interrupted, its variables are kept]"
-OTHERWISE = "the block ended, but not with KeyboardInterrupt: its variables are kept]"
+KEPT = "the processes it started were ended, its variables are kept]"
+INTERRUPTED = f"the block was interrupted, {KEPT}"
+OTHERWISE = f"the block ended, but not with KeyboardInterrupt: {KEPT}"
 LOST = "the interpreter was ended, its variables are lost]"
 TAKEN = (
     "[the interpreter was ended: a block closed or replaced its descriptors, or a process sent it signal 64, "
@@ -207,6 +208,19 @@ def test_error_raised_between_blocks_is_shown_by_the_next_block(block: Session, 
     for _ in range(2):  # an error of the last signal may be left
         last = block("kept")
     assert last.output == "1\n"
+
+
+def test_errors_between_blocks_that_are_not_shown_are_counted(block: Session) -> None:
+    block(
+        "import signal\ncount = 0\ndef late(*_):\n    global count\n    count += 1\n"
+        "    if count == 10: signal.setitimer(signal.ITIMER_REAL, 0)\n    raise ValueError(count)\n"
+        "signal.signal(signal.SIGALRM, late)\nsignal.setitimer(signal.ITIMER_REAL, 0.2, 0.02)"
+    )
+    time.sleep(1)
+    *shown, more, ran = block("print('ran')").output.splitlines()
+    assert len(shown) == 3
+    assert (more, ran) == ("[and 7 more such errors]", "ran")
+    assert block("kept").output == "1\n"
 
 
 @ON_BOTH

@@ -38,6 +38,14 @@ class TestFigures:
         finally:
             backend.execute("rm results; mkdir results")
 
+    def test_figures_of_an_interrupted_block_do_not_cost_its_variables(self, block: Session) -> None:
+        block("import os, time\nimport matplotlib.pyplot as plt\nbefore = os.listdir('/results')")
+        result = block("plt.subplots(4, 4); plt.figure()\ntime.sleep(60)", 2)
+        assert result.timed_out
+        named = "[a figure was not saved: the block was interrupted. The figure is closed]\n"
+        assert result.output.startswith(named * 2)
+        assert block("kept, before == os.listdir('/results'), plt.get_fignums()").output == "(1, True, [])\n"
+
     def test_interrupted_figure_leaves_no_file_and_is_named(
         self, backend: DockerExecutionBackend, block: Session
     ) -> None:
@@ -70,6 +78,29 @@ class TestAfterAnError:
         assert "['city' is a column of people: to have it in another table, merge the two" in output
         assert output.endswith(f"as in {way}]\n")
         assert block(f"len({way})").output == "3\n"
+
+    @pytest.mark.parametrize(
+        ("orders", "key", "hint"),
+        [
+            ("{'id': [1, 2, 3], 'person_id': [2, 2, 1]}", "id", "left_on='person_id', right_on='id')]\n"),
+            (
+                "{'id': [1, 2, 3], 'person_id': [2, 2, 1]}",
+                "person_id",
+                "left_on='person_id', right_on='person_id')]\n",
+            ),
+            ("{'id': [1, 2, 3], 'person': [2, 2, 1]}", "id", "merge the two first]\n"),
+            ("{'from_id': [1, 1, 2], 'to_id': [2, 2, 1]}", "id", "merge the two first]\n"),
+        ],
+    )
+    def test_merge_hint_names_the_key_of_the_other_table_only_if_it_is_certain(
+        self, block: Session, orders: str, key: str, hint: str
+    ) -> None:
+        output = block(
+            "import pandas as pd\n"
+            f"people = pd.DataFrame({{{key!r}: [1, 2, 3], 'city': ['Rome', 'Oslo', 'Ulm']}})\n"
+            f"orders = pd.DataFrame({orders})\norders['city']"
+        ).output
+        assert output.endswith(hint)
 
     def test_merge_hint_about_wide_tables_takes_no_long_time(self, block: Session) -> None:
         block(
@@ -104,7 +135,7 @@ class TestAfterAnError:
     def test_only_a_table_that_lacks_a_column_has_hints_about_tables(self, block: Session) -> None:
         block(
             "import os, pandas as pd\npeople = pd.DataFrame({'id': [1], 'city': ['Rome']})\n"
-            "orders = pd.DataFrame({'id': [1]})\ncfg = {}"
+            "orders = pd.DataFrame({'id': [1, 1]})\ncfg = {}"
         )
         for code in ("cfg['city']", "os.environ['city']", "orders.apply(lambda row: cfg['city'])", "[][1]"):
             assert "DataFrame" not in block(code).output, code

@@ -18,6 +18,7 @@ from tests.support.sandboxes import DOCKER, ON_BOTH, Session
 from tests.support.sandboxes import NEW_INTERPRETER as NOTE
 
 LOST = "its variables are lost"
+INTERRUPTED = "the block was interrupted, the processes it started were ended, its variables are kept"
 
 
 def interrupted(sandbox: ChannelSandbox, code: str, seconds: float, *, before: str = "") -> Session:
@@ -30,7 +31,7 @@ def interrupted(sandbox: ChannelSandbox, code: str, seconds: float, *, before: s
         assert block(before).exit_code == 0
         result = block(code, seconds)
         assert (result.exit_code, result.timed_out) == (124, True)
-        end = f"[timed out after {seconds:g} s: the block was interrupted, its variables are kept]"
+        end = f"[timed out after {seconds:g} s: {INTERRUPTED}]"
         if result.output.endswith(end):
             return block
     raise AssertionError(result.output)
@@ -79,8 +80,9 @@ class TestTimeOut:
         for _ in range(3):  # on a busy machine two of three may be too late: see `interrupted`
             block = Session(sandbox)
             block(before)
-            block(f"os.system('(setsid sleep {ended} &) ; sleep {ended}')", 0.5)
+            output = block(f"os.system('(setsid sleep {ended} &) ; sleep {ended}')", 0.5).output
             if block.lives():
+                assert "the processes it started were ended" in output
                 break
         assert sandbox.run(f"pgrep -f '[{ended[0]}]{ended[1:]}'").output == ""
         assert sandbox.run(f"pkill -f '[{kept[0]}]{kept[1:]}'").exit_code == 0, (

@@ -52,7 +52,7 @@ def error_text(variables: dict[str, Any], error: BaseException) -> str:
         lines = _traceback(error)
     except Exception:
         return error_message(error)
-    for hint in (_tables, _signature, _offered):
+    for hint in (_left_out, _tables, _signature, _offered):
         try:
             lines += hint(variables, error)
         except BaseException:  # a block may have changed pandas, and a variable may be any object
@@ -63,6 +63,14 @@ def error_text(variables: dict[str, Any], error: BaseException) -> str:
 def _traceback(error: BaseException) -> list[str]:
     shown = traceback.TracebackException(type(error), error, error.__traceback__, limit=_FRAMES, compact=True)
     return list(_own(shown).format())
+
+
+def _left_out(_: dict[str, Any], error: BaseException) -> list[str]:
+    """Return a line if the traceback lacks calls. Python counts how often a line repeats without them."""
+    calls = sum(not _is_of_interpreter(trace.tb_frame.f_code.co_filename) for trace in _traces(error))
+    if calls <= -_FRAMES:
+        return []
+    return [f"[calls before the last {-_FRAMES} of {calls:,} are not in this traceback]\n"]
 
 
 def _own(error: traceback.TracebackException) -> traceback.TracebackException:
@@ -212,16 +220,22 @@ def _table(name: str, value: Any) -> str:
 def _keys(left: Any, right: Any) -> tuple[str, str] | None:
     """Return the columns on which `left` can be merged with `right`, by their names and values.
 
-    None: there are none, or the time was used up.
+    None: there are none or several, or the time was used up. A column of `left` that repeats no value is left
+    out: two tables that number their rows have the same numbers, which say nothing.
     """
     if max(len(left), len(right)) > _MERGED_ROWS:
         return None
     end = monotonic() + _MERGE_SECONDS
+    found = None
     for mine in map(str, left.columns):
         for theirs in map(str, right.columns):
             if monotonic() > end:
                 return None
             alike = mine.lower() in theirs.lower() or theirs.lower() in mine.lower()
-            if alike and right[theirs].is_unique and left[mine].isin(right[theirs]).mean() > 0.5:
-                return mine, theirs
-    return None
+            if not alike or left[mine].is_unique or not right[theirs].is_unique:
+                continue
+            if left[mine].isin(right[theirs]).mean() > 0.5:
+                if found:
+                    return None
+                found = mine, theirs
+    return found

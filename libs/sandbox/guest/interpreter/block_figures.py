@@ -20,6 +20,7 @@ __builtins__ = dict(vars(builtins))  # type: ignore[assignment]
 """A copy, because a block may replace names in the module `builtins`."""
 
 _FOLDER: Final = "/results"
+_INTERRUPTED: Final = "[a figure was not saved: the block was interrupted. The figure is closed]\n"
 
 
 class Figures:
@@ -29,16 +30,22 @@ class Figures:
         self._show = show
         self._count = 0
 
-    def save(self) -> None:
+    def save(self, *, interrupted: bool = False) -> None:
         """Save the open figures, print their names and close them.
 
-        An error, such as an invalid formula in a title, is not an error of the block. An interrupt is.
+        An error, such as an invalid formula in a title, is not an error of the block. An interrupt is. The
+        figures of an interrupted block are only closed: saving them takes so long that the variables would be
+        lost with the interpreter.
         """
         try:
             plt: Any = sys.modules.get("matplotlib.pyplot")
             # A thread may be importing the module.
             for number in plt.get_fignums() if hasattr(plt, "get_fignums") else ():
-                self._save(plt, number)
+                if interrupted:
+                    self._show(_INTERRUPTED)
+                    plt.close(number)
+                else:
+                    self._save(plt, number)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a block may have changed the module, or `sys`
@@ -58,7 +65,7 @@ class Figures:
                 with suppress(OSError):
                     _unlink(file.name)
             if issubclass(type(error), KeyboardInterrupt):
-                self._show("[a figure was not saved: the block was interrupted. The figure is closed]\n")
+                self._show(_INTERRUPTED)
                 raise
             self._show(f"[a figure could not be saved, and is closed: {error_message(error).rstrip()}]\n")
         else:

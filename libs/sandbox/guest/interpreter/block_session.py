@@ -81,7 +81,9 @@ class Session:
         self._refused = 0
         """How often the memory for a block was refused."""
         self._between: list[str] = []
-        """Errors that signal handlers and threads have raised since the last block."""
+        """The first errors that signal handlers and threads have raised since the last block."""
+        self._unshown = 0
+        """Number of the errors after them."""
         ignore_interrupts()
         self._signals = Signals()
 
@@ -122,7 +124,10 @@ class Session:
                     attempt(self._keep_error, error)
 
     def _keep_error(self, error: BaseException) -> None:
-        self._between = [*self._between, error_message(error)][:_BETWEEN]
+        if len(self._between) < _BETWEEN:
+            self._between.append(error_message(error))
+        else:
+            self._unshown += 1
 
     def run(self, source: str) -> int:
         """Run one block. Print the value of its last expression, unless it is None.
@@ -149,7 +154,9 @@ class Session:
     def _status(self, source: str) -> int:
         for error in self._between:
             self._show(f"[raised by a signal handler or a thread since the last block: {error.rstrip()}]\n")
-        self._between = []
+        if self._unshown:
+            self._show(f"[and {self._unshown:,} more such errors]\n")
+        self._between, self._unshown = [], 0
         try:
             # Before SIGINT raises an error: an interrupt that an earlier block has held back has no effect.
             self._signals.release()
@@ -162,14 +169,18 @@ class Session:
         name = f"<block {self._count}>"
         attempt(self._keep_source, name, source)
         attempt(_warn_again)
+        interrupted = False
         try:
             self._execute(source, name)
+        except KeyboardInterrupt:
+            interrupted = True
+            raise
         finally:
             # A trace or profile function may raise at every call of this program.
             _set_trace(None)
             if callable(_profile()):  # cProfile is no function, and may go on in the next block
                 _set_profile(None)
-            self._figures.save()
+            self._figures.save(interrupted=interrupted)
 
     def _keep_source(self, name: str, source: str) -> None:
         """Keep the source for tracebacks and inspect.getsource. Only the latest sources are kept."""

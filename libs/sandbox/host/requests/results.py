@@ -56,9 +56,12 @@ def block_result(limits: SandboxLimits, call: Call, answer: Answer, seconds: flo
     if answer.ending == Ending.ENDED:
         late = "the interpreter was ended, its variables are lost"
     elif _report(call, answer, seconds).exit_code == _INTERRUPTED:
-        late = "the block was interrupted, its variables are kept"
+        late = "the block was interrupted, the processes it started were ended, its variables are kept"
     else:
-        late = "the block ended, but not with KeyboardInterrupt: its variables are kept"
+        late = (
+            "the block ended, but not with KeyboardInterrupt: the processes it started were ended, "
+            "its variables are kept"
+        )
     return _result(
         limits,
         call,

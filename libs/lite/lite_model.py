@@ -19,6 +19,8 @@ _MAX_STATUS = 400
 """Most characters of the text of an error."""
 _MOST_TOKENS = 600
 """Tokens of a reply."""
+_CUT_OFF = ("length", "content_filter", "tool_calls", "function_call", "error")
+"""Values of `finish_reason` of a reply that the server has ended. Servers name other ends as they like."""
 _DISPENSABLE: Mapping[str, str | None] = {"temperature": None, "max_tokens": "max_completion_tokens"}
 """Options that some models refuse, each with its other name or None."""
 
@@ -82,7 +84,7 @@ class LiteModel:
             if _error(response).get("message"):
                 raise self._failed(response) from None
             raise ModelFailed("Model error: the server's answer is not a chat completion") from None
-        if end not in ("stop", None) and not _is_whole(content):
+        if end in _CUT_OFF and not _is_whole(content):
             cut = f"the reply was cut off at {_MOST_TOKENS} tokens"
             raise InvalidOutput(cut if end == "length" else f"the server ended the reply with {end!a:.80}")
         if not isinstance(content, str):
@@ -90,7 +92,7 @@ class LiteModel:
         return content
 
     def _failed(self, response: httpx.Response) -> ModelFailed:
-        status = _status(response)
+        status = _status(response, self._key or "")
         # Cut at the end: a cut within the key would leave a part of it.
         return ModelFailed((status.replace(self._key, "[REDACTED]") if self._key else status)[:_MAX_STATUS])
 
@@ -132,12 +134,17 @@ def _error(response: httpx.Response) -> Mapping[str, Any]:
     return error if isinstance(error, dict) else {"message": error}
 
 
-def _status(response: httpx.Response) -> str:
+def _status(response: httpx.Response, key: str) -> str:
     status = f"Model error: the server answered {response.status_code} {response.reason_phrase}".rstrip()
     error = _error(response)
     message = error.get("message")
-    if 401 in (response.status_code, error.get("code")):
-        message = "check OPENAI_API_KEY"  # the body often repeats parts of the key
-    elif response.status_code == 403 and not message:
+    codes = (response.status_code, error.get("code"))
+    # The body often repeats parts of the key.
+    if 401 in codes or (403 in codes and (not message or _has_part(str(message), key))):
         message = "check OPENAI_API_KEY"
     return f"{status}: {message}" if isinstance(message, str) else status
+
+
+def _has_part(text: str, key: str) -> bool:
+    """Return whether a text has four characters of a key in a row."""
+    return any(key[at : at + 4] in text for at in range(len(key) - 3))

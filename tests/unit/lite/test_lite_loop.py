@@ -148,6 +148,7 @@ async def test_long_error_of_the_server_shows_no_part_of_the_key() -> None:
             "403 Forbidden: Country not supported",
         ),
         (403, {}, "403 Forbidden: check OPENAI_API_KEY"),
+        (403, {"error": {"message": "sk-ab…6789 has no access"}}, "403 Forbidden: check OPENAI_API_KEY"),
         (
             400,
             {"object": "error", "message": "The context has 4,096 tokens"},
@@ -172,8 +173,17 @@ async def test_error_names_the_cause_that_the_server_gives(
     answers = httpx.MockTransport(lambda _: httpx.Response(status, json=body))
     async with httpx.AsyncClient(transport=answers) as client:
         with pytest.raises(LiteError) as failed:
-            await LiteModel(client, name="m")([{"role": "user", "content": "Write"}])
+            await LiteModel(client, name="m", api_key="sk-abcdef0123456789")(
+                [{"role": "user", "content": "Write"}]
+            )
     assert str(failed.value).endswith(error)
+
+
+async def test_reply_is_not_cut_off_if_the_server_has_its_own_name_for_its_end() -> None:
+    body = {"choices": [{"message": {"content": "hello"}, "finish_reason": "eos"}]}
+    answers = httpx.MockTransport(lambda _: httpx.Response(200, json=body))
+    async with httpx.AsyncClient(transport=answers) as client:
+        assert await LiteModel(client, name="m")([{"role": "user", "content": "Write"}]) == "hello"
 
 
 def test_lite_loads_no_framework() -> None:

@@ -85,8 +85,9 @@ class DockerExecutionBackend(SandboxFiles):
                 `libs.sandbox.is_trusted`. None trusts all.
             limits: limits of each container.
             env_allow: patterns (`LANG`, `TZ`, `MY_*`) of the variables of `environment` that are passed in.
-                PATH, HOME and the user's name are never passed. `*` passes all others, which is unsafe. With
-                a variable that is not UTF-8, or over 131,071 bytes with its name, no container starts.
+                PATH, HOME and the user's name are never passed. `*` passes all others, which is unsafe. No
+                container starts with a variable that is not UTF-8 or over 131,071 bytes with its name, with
+                variables of over 1 MB, or with over 65,535 of them.
             image: name of the image.
             name: containers are called `<name>-<8 hex digits>`.
             runtime: an OCI runtime of the Engine, such as `runsc`.

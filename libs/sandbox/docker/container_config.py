@@ -53,8 +53,8 @@ def variables(given: Mapping[str, str], door: Door | None) -> dict[str, str]:
     except ValueError as error:
         raise SandboxError(
             f"The sandbox cannot get its variables: {error}.",
-            hint="Change the value, or leave the variable out of SANDBOX_ENV_ALLOW (in Python `env_allow`, "
-            "`environment`).",
+            hint="Change the value, or do not pass the variable: see SANDBOX_ENV_INHERIT, SANDBOX_ENV_ALLOW "
+            "and EXEC_PASS_KEYS (in Python `env_allow`, `environment`).",
         ) from None
     return {
         "LANG": "C.UTF-8",

@@ -33,7 +33,6 @@ MOST_VARIABLES = 65_535
 """Most additional variables of a command. `RunRequest` has two bytes for their number."""
 MAX_SESSION = 65_535
 """Bytes of the longest name of a session."""
-_NUL = "a command and its variables cannot hold a NUL character"
 _FILE_SECONDS = 30.0
 """Seconds for a file operation, plus a second for each 10 MB of content."""
 _TREE_SECONDS = 600.0
@@ -60,7 +59,7 @@ def run_request(
     """
     seconds = _seconds(limits, timeout)
     if "\0" in command:
-        raise ValueError(_NUL)
+        raise ValueError("a command cannot hold a NUL character")
     variables = encoded_variables(env)
     text = _command(command)
     if len(text) >= limits.file_size:  # inside, a long command is a file
@@ -78,16 +77,16 @@ def encoded_variables(env: Mapping[str, str], errors: str = "surrogateescape") -
     Raises:
         ValueError: a variable is not valid or too large, or there are too many.
     """
-    if any("\0" in text for item in env.items() for text in item):
-        raise ValueError(_NUL)
     if any(not name or "=" in name for name in env):
         raise ValueError("the name of a variable cannot be empty, and cannot hold '='")
     variables = []
     for name, value in env.items():
+        if "\0" in name or "\0" in value:
+            raise ValueError(f"the variable {name[:80]!a} holds a NUL character")
         try:
             variable = encoded(f"{name}={value}", errors)
-        except ValueError:
-            raise ValueError(f"the variable {name[:80]!a} is not UTF-8") from None
+        except ValueError as error:
+            raise ValueError(f"the variable {name[:80]!a} cannot be passed: {error}") from None
         if len(variable) > MAX_VARIABLE:
             raise ValueError(
                 f"the variable {name[:80]} has {len(variable):,} bytes with its name: at most "

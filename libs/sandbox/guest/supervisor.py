@@ -45,6 +45,8 @@ _OTHER_DESCRIPTORS = 24
 """Descriptors for interpreters, for the proxy, and for the supervisor itself."""
 _PROCESSES_EACH = 4
 """Processes for one request: a worker, its shell, and two that its command starts."""
+_OTHER_PROCESSES = 16
+"""Processes for the supervisor, for idle workers and for an interpreter."""
 _GRACE = 0.2
 """Seconds for a worker's report after its processes were killed. Then the worker is killed."""
 _ENDED = (Ending.TIMEOUT, Ending.CANCELLED, Ending.LOST, Ending.ENDED)
@@ -73,7 +75,7 @@ class Supervisor:
         spare = os.sysconf("SC_OPEN_MAX") - _OTHER_DESCRIPTORS
         self._most = min(_MOST_WORKERS, max(1, spare // _DESCRIPTORS_EACH))
         if processes := most_processes():
-            self._most = min(self._most, max(1, processes // _PROCESSES_EACH))
+            self._most = min(self._most, max(1, (processes - _OTHER_PROCESSES) // _PROCESSES_EACH))
         self._waiting: list[Job] = []
         self._next_tick = 0.0
         self._folder = os.open(_FOLDER, _DIRECTORY)

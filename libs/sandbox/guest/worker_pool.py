@@ -41,8 +41,8 @@ _SURPLUS_SECONDS = 10.0
 """Seconds that surplus idle workers are kept for the next burst of commands."""
 _MOST_IDLE = 24
 """Most idle workers of a kind."""
-_IDLE_PART = 10
-"""One worker for so many processes of the limit, if that is less. A worker has up to two processes."""
+_PROCESSES_EACH = 10
+"""Processes of the limit for each idle worker of a kind. A worker has up to two processes."""
 _YOUNG = 1.0
 """Age in seconds below which a killed worker counts as harm. `kill -9 -1` kills older workers, too."""
 _COLLECT_SECONDS = 0.2
@@ -72,7 +72,8 @@ class WorkerPool:
         self._children: dict[int, Child] = {}
         """Descriptor -> worker, for both pipes of each."""
         self._idle: dict[int, list[Child]] = {kind: [] for kind in _SPARE}
-        self._most_idle = min(_MOST_IDLE, (most_processes() or 256) // _IDLE_PART)
+        limit = most_processes()
+        self._most_idle = _MOST_IDLE if limit is None else min(_MOST_IDLE, max(2, limit // _PROCESSES_EACH))
         self._sessions = Sessions()
         self._paused = False
         self._harm: list[float] = []

@@ -32,7 +32,7 @@ class WorkspaceBackend(AsyncBackend, CompositeBackend):
     `/data/*.csv`, is searched from that folder, and so is a pattern that names a folder of the system.
 
     What deepagents offloads (large results, summarised history) is written below `artifacts_root`.
-    The sandbox must accept `max_count`, the most matches, in `agrep`.
+    `agrep` of the sandbox must have the argument `max_count`: the largest number of matches.
     """
 
     def __init__(

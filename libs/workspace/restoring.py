@@ -43,7 +43,7 @@ def to_touch(
         if not (now.is_folder(path) and target.is_folder(path)) or (only is not None and path not in only):
             continue
         # The content of a folder that one of them could not read may differ. If the permissions differ, too,
-        # the restore changes the permissions, and a folder that is opened by this is compared again.
+        # the restore changes them first. A folder that can then be read is compared again.
         both = path in now.skipped and path in target.skipped
         if both or now.entries[path] == target.entries[path]:
             why = now.skipped.get(path)

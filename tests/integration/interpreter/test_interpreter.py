@@ -210,7 +210,7 @@ class TestErrors:
 
     def test_traceback_that_lacks_calls_says_so(self, block: Session) -> None:
         block("def f(n): return f(n - 1) if n else 1 / 0")
-        told = "[calls before the last 100 of 502 are not in this traceback]\n"
+        told = "[the traceback shows at most the last 100 of 502 calls]\n"
         assert block("f(500)").output.endswith(f"ZeroDivisionError: division by zero\n{told}")
         assert block("f(50)").output.endswith("ZeroDivisionError: division by zero\n")
 

@@ -39,8 +39,9 @@ class TestFigures:
             backend.execute("rm results; mkdir results")
 
     def test_figures_of_an_interrupted_block_do_not_cost_its_variables(self, block: Session) -> None:
-        block("import os, time\nimport matplotlib.pyplot as plt\nbefore = os.listdir('/results')")
-        result = block("plt.subplots(4, 4); plt.figure()\ntime.sleep(60)", 2)
+        slow = "class Slow(plt.Figure):\n    def savefig(self, *_, **__): time.sleep(60)"
+        block(f"import os, time\nimport matplotlib.pyplot as plt\nbefore = os.listdir('/results')\n{slow}")
+        result = block("for _ in range(2): plt.figure(FigureClass=Slow)\ntime.sleep(60)", 5)
         assert result.timed_out
         named = "[a figure was not saved: the block was interrupted. The figure is closed]\n"
         assert result.output.startswith(named * 2)

@@ -70,7 +70,7 @@ def _left_out(_: dict[str, Any], error: BaseException) -> list[str]:
     calls = sum(not _is_of_interpreter(trace.tb_frame.f_code.co_filename) for trace in _traces(error))
     if calls <= -_FRAMES:
         return []
-    return [f"[calls before the last {-_FRAMES} of {calls:,} are not in this traceback]\n"]
+    return [f"[the traceback shows at most the last {-_FRAMES} of {calls:,} calls]\n"]
 
 
 def _own(error: traceback.TracebackException) -> traceback.TracebackException:

@@ -42,8 +42,8 @@ class Figures:
             # A thread may be importing the module.
             for number in plt.get_fignums() if hasattr(plt, "get_fignums") else ():
                 if interrupted:
-                    self._show(_INTERRUPTED)
                     plt.close(number)
+                    self._show(_INTERRUPTED)
                 else:
                     self._save(plt, number)
         except KeyboardInterrupt:

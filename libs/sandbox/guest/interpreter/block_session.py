@@ -155,7 +155,7 @@ class Session:
         for error in self._between:
             self._show(f"[raised by a signal handler or a thread since the last block: {error.rstrip()}]\n")
         if self._unshown:
-            self._show(f"[and {self._unshown:,} more such errors]\n")
+            self._show(f"[not shown: {self._unshown:,} further errors of this kind]\n")
         self._between, self._unshown = [], 0
         try:
             # Before SIGINT raises an error: an interrupt that an earlier block has held back has no effect.
@@ -246,10 +246,12 @@ class Session:
         # dont_inherit: the `from __future__` of this file would turn annotations of a block into strings.
         code = compile(tree, name, "exec", _CODE, dont_inherit=True)
         variables = self._module.__dict__
-        result = self._context.run(eval, code, variables)
-        if code.co_flags & CO_COROUTINE:
-            self._loop.run(result)
-        value = variables.pop(_VALUE, None)
+        try:
+            result = self._context.run(eval, code, variables)
+            if code.co_flags & CO_COROUTINE:
+                self._loop.run(result)
+        finally:
+            value = variables.pop(_VALUE, None)
         self._last = -1
         if shown and value is not None:
             # As in the REPL, a variable `_` of a block is not changed.

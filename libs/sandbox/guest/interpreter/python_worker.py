@@ -195,6 +195,8 @@ class Interpreter(ProcessWorker):
         for ready in self._collect(stream, {Fd.OUT: captured}, True, others):
             if self._answers in ready and not forged and (answer := os.read(self._answers, 64)):
                 if answer[:-1] == self._mark:
+                    if self._ended_by != Ending.DONE:
+                        self._end_processes(born)  # those that it has started after the interrupt
                     return answer[-1], "", self._ended_by
                 forged = True
                 if self._python is not None:
@@ -228,9 +230,13 @@ class Interpreter(ProcessWorker):
         """Interrupt the block and kill the processes that it has started."""
         if self._python is not None:
             kill(self._python, _SIGINT)
-            # Search below this worker, which adopts orphans of the interpreter. Not for long, because the
-            # supervisor waits only briefly for the block's report.
-            kill_trees(os.getpid(), patience=_PATIENCE, since=born, spared=(self._python,))
+            self._end_processes(born)
+
+    def _end_processes(self, born: tuple[int, int]) -> None:
+        """Kill the processes that the block has started."""
+        # Search below this worker, which adopts orphans of the interpreter. Not for long, because the
+        # supervisor waits only briefly for the block's report.
+        kill_trees(os.getpid(), patience=_PATIENCE, since=born, spared=(self._python or 0,))
 
 
 def _how_it_ended(code: int) -> tuple[int, str]:

@@ -56,10 +56,10 @@ def block_result(limits: SandboxLimits, call: Call, answer: Answer, seconds: flo
     if answer.ending == Ending.ENDED:
         late = "the interpreter was ended, its variables are lost"
     elif _report(call, answer, seconds).exit_code == _INTERRUPTED:
-        late = "the block was interrupted, the processes it started were ended, its variables are kept"
+        late = "the block was interrupted, its processes were ended, its variables are kept"
     else:
         late = (
-            "the block ended, but not with KeyboardInterrupt: the processes it started were ended, "
+            "the block ended, but not with KeyboardInterrupt: its processes were ended, "
             "its variables are kept"
         )
     return _result(
@@ -204,7 +204,7 @@ def _check_begun(answer: Answer, seconds: float) -> None:
         raise SandboxBusy(
             f"This waited for its turn for {seconds:g} s, its whole time-out, and was not begun.",
             hint="An earlier block of the same session still runs, or many commands run at once: wait until "
-            "they end, end them, or allow more time.",
+            "they end, end them, or allow more time. A low SANDBOX_PIDS lets fewer run at once.",
         )
 
 

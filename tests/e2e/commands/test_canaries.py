@@ -112,6 +112,7 @@ class TestSearch:
 
 @pytest.mark.docker
 class TestProgram:
+    @pytest.mark.thorough
     @pytest.mark.parametrize(
         ("agent", "task", "form"),
         [

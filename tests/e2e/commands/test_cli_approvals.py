@@ -108,6 +108,7 @@ def test_person_writes_a_rule_that_holds_after_a_restart_until_it_is_removed(pro
     program.lines("--thread", "t", "on", status=3)
 
 
+@pytest.mark.thorough
 @pytest.mark.docker
 @pytest.mark.parametrize("setting", ["ask", pytest.param("auto", marks=pytest.mark.thorough)])
 def test_every_question_is_answered_with_no(program: Program, setting: str) -> None:

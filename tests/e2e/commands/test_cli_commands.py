@@ -73,6 +73,7 @@ def test_doctor_names_what_is_missing(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "command", [pytest.param(("setup",), marks=pytest.mark.thorough), ("sandbox", "ls")], ids=" ".join
 )
@@ -84,6 +85,7 @@ def test_command_without_an_engine_says_so(program: Program, command: tuple[str,
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.thorough
 def test_skills_are_listed_and_validated(program: Program, tmp_path: Path) -> None:
     good, bad = tmp_path / "more" / "good", tmp_path / "more" / "bad"
     for folder, text in ((good, "---\nname: good\ndescription: Does good.\n---\n"), (bad, "nothing")):
@@ -126,6 +128,7 @@ def test_setup_builds_the_image_and_names_each_step(program: Program) -> None:
                 client.images.remove(image)
 
 
+@pytest.mark.thorough
 @pytest.mark.docker
 def test_sandboxes_are_listed_and_removed_by_name(program: Program, tmp_path: Path) -> None:
     image = program.env.get("SANDBOX_IMAGE", "code-execution-agent")

@@ -38,6 +38,7 @@ def test_run_that_cannot_begin_is_explained(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.thorough
 def test_text_of_an_error_is_on_stderr(program: Program) -> None:
     program.script("hello")
     done = program.run("run", "--thread", "nowhere")

@@ -142,6 +142,7 @@ async def test_plan_and_files_are_shown(program: Program) -> None:
     assert (program.workspace / "results" / "a.txt").read_text() == "new line\n"
 
 
+@pytest.mark.thorough
 async def test_cancel_stops_the_command_and_the_session_goes_on(program: Program) -> None:
     program.script(execute("echo begun; sleep 987 & sleep 987"), "Going on.")
     async with editing(program) as editor:

@@ -21,6 +21,7 @@ def chat(program: Program, lines: str, *arguments: str) -> subprocess.CompletedP
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.docker
 def test_each_line_is_a_message(program: Program) -> None:
     program.script("first answer", "second answer", "third answer")

@@ -70,6 +70,7 @@ def test_ctrl_c_stops_the_command_only(program: Program) -> None:
     ended(terminal)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("pause", [0, pytest.param(1, marks=pytest.mark.thorough)])
 def test_ctrl_c_twice_ends_the_program_and_its_processes(program: Program, pause: float) -> None:
     program.script(execute("trap '' INT TERM; setsid sleep 62 & echo up; sleep 61"), "never")

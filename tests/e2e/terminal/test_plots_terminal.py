@@ -105,6 +105,7 @@ def test_changed_picture_is_drawn_before_and_after(program: Program) -> None:
     assert image.getpixel((image.width - 2, 1))[:3] == (0, 0, 255)
 
 
+@pytest.mark.thorough
 def test_broken_picture_is_named_and_not_drawn(program: Program) -> None:
     lies = r"printf '\033]0;title\007\033Pq#0~\033\\' > /results/plot.png"
     terminal = drawn(program, "kitty", lies)

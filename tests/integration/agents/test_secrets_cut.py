@@ -86,6 +86,7 @@ def test_page_that_begins_or_ends_within_a_wrapped_secret(sandbox: ChannelSandbo
             assert page["content"] == "\n".join(dict.fromkeys(shown[offset : offset + limit]))
 
 
+@pytest.mark.thorough
 def test_output_of_a_killed_collector(sandbox: ChannelSandbox) -> None:
     """The collector kept the first bytes and was killed before the report of the rest."""
     for kept in (4, 60):

@@ -99,6 +99,7 @@ def test_system_calls_of_another_abi_kill_the_program(backend: DockerExecutionBa
     assert answer.output.splitlines()[-1] == str(128 + 31)  # SIGSYS
 
 
+@pytest.mark.thorough
 def test_time_out_works_after_attacks_on_scheduling(backend: DockerExecutionBackend) -> None:
     attempts = "\n".join(
         f"try:\n    {call.format(pid=1)}\nexcept OSError:\n    pass" for call in [*AIMED, *OF_ALL]

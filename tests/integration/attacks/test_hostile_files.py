@@ -77,6 +77,7 @@ class TestDelete:
         assert content(backend, KEPT) == b"kept\n"
         assert "not found" in (backend.delete(f"{place}/full").error or "")
 
+    @pytest.mark.thorough
     def test_tools_handle_a_very_deep_folder(self, backend: Backend, place: str) -> None:
         # The path of the bottom is longer than a system call takes.
         depth, name = 3000 // SLOWER, "d" * (2 * SLOWER - 1)

@@ -97,6 +97,7 @@ class TestEdit:
         backend.upload_files([(path, b"echo newer\n")])
         assert backend.execute(f"find {path} -printf %m; cat {path}").output == f"{mode}echo newer\n"
 
+    @pytest.mark.thorough
     def test_changes_at_the_same_time_are_all_kept(self, backend: Backend, place: str) -> None:
         path, numbers = f"{place}/busy", range(8)
 
@@ -163,6 +164,7 @@ class TestContent:
         assert [answer.error for answer in downloads] == [*errors, "file_not_found"]
         assert [answer.content for answer in downloads] == [None, None, None, b"x", None]
 
+    @pytest.mark.thorough
     def test_download_over_the_limit_is_refused(self, tmp_path: Path) -> None:
         """A sparse file can have any size. The process may use 1.5 GB."""
         finished(f"""

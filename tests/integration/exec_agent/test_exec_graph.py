@@ -122,6 +122,7 @@ async def test_link_instead_of_data_does_not_reach_the_host(folder: Path, parts:
     assert "false,\n  false" in result["messages"][-1].text
 
 
+@pytest.mark.thorough
 async def test_files_and_values_outlive_the_checkpointer(folder: Path) -> None:
     """docs/python.md: a later process with the same thread id has them, although its thread is new."""
     programs = (
@@ -185,6 +186,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.thorough
 async def test_killed_run_does_not_repeat_its_program(folder: Path) -> None:
     host = subprocess.Popen(  # noqa: ASYNC220
         [sys.executable, "-c", KILLED], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)}

@@ -75,6 +75,7 @@ with runner(root, {options}) as run:
 class TestRunsOnce:
     """A run that is repeated after a kill runs no program twice."""
 
+    @pytest.mark.thorough
     def test_same_key_gives_the_recorded_result(self, tmp_path: Path) -> None:
         code = "import time; open('x', 'w').write('1'); print(time.time())"
         with runner(tmp_path, runner_records=CommandRecords(tmp_path / "records.sqlite")) as run:

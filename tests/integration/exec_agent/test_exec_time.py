@@ -56,6 +56,7 @@ async def test_waiting_for_a_sandbox_uses_the_time(run: CodeRunner) -> None:
     assert max(first.metrics.total, second.metrics.total) < 9
 
 
+@pytest.mark.thorough
 def test_program_without_time_left_does_not_start(run: CodeRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "_files", SlowFiles(30))
     begun = time.monotonic()
@@ -73,6 +74,7 @@ def test_collecting_has_its_own_time_limit(tmp_path: Path, monkeypatch: pytest.M
     assert "that took over 0.001 s" in result.note
 
 
+@pytest.mark.thorough
 def test_small_files_come_back_beside_files_that_take_long_to_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -94,6 +94,7 @@ async def test_files_are_read_where_no_sandbox_of_the_thread_runs(servers: list[
     assert (starts(first), starts(second)) == (1, 0)
 
 
+@pytest.mark.thorough
 async def test_previews_are_made_in_a_sandbox_without_the_thread(servers: list[FileServer]) -> None:
     first, second = servers
     await first.put("results/two.pdf", pdf("first", "second"))

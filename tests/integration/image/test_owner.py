@@ -112,6 +112,7 @@ class TestOwner:
         assert sorted(took)[1] < GONE, took
         assert max(took) < 4 * GONE
 
+    @pytest.mark.thorough
     def test_forked_child_does_not_keep_the_container_alive(self, tmp_path: Path, name: str) -> None:
         """The child starts its own container. Closing it leaves the parent's container alone."""
         script = f"""
@@ -152,6 +153,7 @@ class TestOwner:
                 child.kill()
                 process.kill()
 
+    @pytest.mark.thorough
     def test_sweep_of_another_program_keeps_live_containers(
         self, tmp_path: Path, name: str, docker_client: docker.DockerClient
     ) -> None:

@@ -40,6 +40,7 @@ def held(
         yield proxy
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "held",
     [

@@ -103,6 +103,7 @@ def deep(model: Any, settings: Settings) -> tuple[list[dict[str, Any]], list[str
     return asked, [message.text for message in messages if message.type == "tool"]
 
 
+@pytest.mark.thorough
 def test_deep_agent_calls_what_is_free_or_declared(folder: Path, settings_of: Any) -> None:
     late = f"({until('/tmp/ended')}; {python(WRITE)} > /tmp/late 2>&1; touch /tmp/tried) & echo begun"
     model = scripted(
@@ -146,6 +147,7 @@ def test_call_ends_at_the_server_with_its_command(folder: Path, settings_of: Any
     eventually(lambda: notes_in(folder) == "begun\ncancelled\n")
 
 
+@pytest.mark.thorough
 def test_calls_in_a_loop_have_a_rate_limit(folder: Path, settings_of: Any) -> None:
     loop = (
         "from servers import notes\n"

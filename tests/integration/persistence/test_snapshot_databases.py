@@ -25,6 +25,7 @@ def stack() -> Iterator[ExitStack]:
         yield made
 
 
+@pytest.mark.thorough
 async def test_snapshots_in_postgres(postgres_server: Postgres, tmp_path: Path, stack: ExitStack) -> None:
     url = postgres_server.database()
 

@@ -208,6 +208,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", tmp_path], check=True)
 
 
+@pytest.mark.thorough
 async def test_full_disk_loses_nothing(small_disk: Path) -> None:
     database = SqliteDatabase(small_disk / "memory.sqlite")
     store = ThreadStore(database)

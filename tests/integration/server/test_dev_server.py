@@ -99,6 +99,7 @@ def said(text: str) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": text}]}
 
 
+@pytest.mark.thorough
 def test_server_starts_without_network(tmp_path: Path) -> None:
     done = subprocess.run(
         ["unshare", "--net", sys.executable, "-c", OFFLINE, tmp_path, SCRIPT],

@@ -43,6 +43,7 @@ def occupied(folder: Path, port: int | str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.thorough
 @WITH_AND_WITHOUT_RELOAD
 def test_taken_port_is_an_error_that_names_the_program(tmp_path: Path, *, reloads: bool) -> None:
     server = Served(tmp_path, SCRIPT)
@@ -117,6 +118,7 @@ def test_database_in_use_is_one_line(tmp_path: Path, postgres_server: Postgres) 
     assert PASSWORD not in line
 
 
+@pytest.mark.thorough
 def test_wrong_database_is_one_line(tmp_path: Path) -> None:
     url = f"postgresql://me:secret-word@127.0.0.1:{free_port()}/threads"
     server = Served(tmp_path, SCRIPT, APP_ENV="production", DATABASE_URL=url)

@@ -179,6 +179,7 @@ def test_values_of_a_file_and_of_options(backend: DockerExecutionBackend) -> Non
     assert (found["name"], found["agree"], found["note"]) == ("Set", "Yes", "two\nlines")
 
 
+@pytest.mark.thorough
 def test_encrypted_files_need_their_password(backend: DockerExecutionBackend) -> None:
     for path in ("/data/secret.pdf", "/data/rc4.pdf"):
         assert refusal(backend, "text", path) == (

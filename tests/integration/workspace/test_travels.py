@@ -257,6 +257,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kept", ["kept", ""])
 async def test_recorded_result_of_a_killed_server_is_told_apart_if_its_files_are_lost(
     tmp_path: Path, kept: str

@@ -65,6 +65,7 @@ def python(program: str, cwd: Path = ROOT, **added: str) -> subprocess.Completed
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "model"),
     [

@@ -211,6 +211,7 @@ def test_other_files(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.thorough
 def test_only_the_beginning_of_a_large_file_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("n,word\n" + "".join(f"{n},same\n" for n in range(400_000)))
     said = listing(tmp_path)

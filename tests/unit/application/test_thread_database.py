@@ -99,6 +99,7 @@ def test_reason_is_told_if_sqlite_has_ended_the_transaction(path: Path) -> None:
     database.close()
 
 
+@pytest.mark.thorough
 def test_locked_file_is_named_with_a_hint(path: Path) -> None:
     database = counting(path)
     database.wait(count)

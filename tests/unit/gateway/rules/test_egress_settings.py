@@ -111,6 +111,7 @@ def test_secret_is_redacted_whatever_its_variable_is_called(monkeypatch: pytest.
     assert redact(stands) is stands
 
 
+@pytest.mark.thorough
 def test_heavy_imports_wait_for_the_first_connection() -> None:
     """Settings and the start of a sandbox do not import what only connections need."""
     code = """

@@ -46,6 +46,7 @@ def test_wrong_argument_is_named(
     assert not sandbox.running
 
 
+@pytest.mark.thorough
 def test_longest_path_is_used_and_a_longer_path_is_cut_in_the_error(tmp_path: Path) -> None:
     root = f"{tmp_path}/"
     longest = root + ("d/" * 2048)[: 4095 - len(root) - 1] + "f"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from libs.sandbox.host import on_core
-from libs.workspace import Difference, Manifest, Restored
+from libs.workspace import Difference, Manifest, ManifestMissing, Restored
 from libs.workspace.history.call_effects import Effect, named
 from libs.workspace.history.changed_by import of_one_thread
 from libs.workspace.history.thread_files import NoCapture, ThreadFiles
 from libs.workspace.history.turn_captures import TurnCaptures
-from libs.workspace.ledger import NOTHING_RAN, START, made_at
+from libs.workspace.ledger import NOTHING_RAN, START, Row, made_at
 
 __all__ = ["Moved", "WorkspaceHistory"]
 
@@ -170,7 +171,23 @@ class WorkspaceHistory:
         if not self._shared:
             return None, {}
         rows = await self.ledger.since(workspace, number)
-        return of_one_thread(thread, rows, set(await self._store.adifference(now, target)))
+        own, foreign = of_one_thread(thread, rows, set(await self._store.adifference(now, target)))
+        held = await self._store.amanifest(now)
+        for path in held.skipped.keys() & own - held.entries.keys():
+            if not await self._is_as_changed(rows, path):
+                own.discard(path)
+                foreign[path] = f"somebody else may have put it there: {held.skipped[path]}"
+        return own, foreign
+
+    async def _is_as_changed(self, rows: Sequence[Row], path: str) -> bool:
+        """Return whether a FIFO, a socket or a device was there when its path was last seen changed.
+
+        Captures do not hold it, so one that was put in the place of a removed file later is no change.
+        """
+        last = next(row for row in reversed(rows) if any(path in paths for paths in row.changes.values()))
+        with suppress(ManifestMissing):
+            return path in (await self._store.amanifest(last.manifest)).skipped
+        return False
 
 
 def _naming(restored: Restored, foreign: dict[str, str]) -> Restored:

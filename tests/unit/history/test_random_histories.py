@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as given_by
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -195,6 +195,10 @@ def test_return_brings_back_what_the_thread_changed_and_names_the_rest(
         run_state_machine_as_test(
             lambda: Histories(threads, run, shared=shared),
             settings=settings(
-                max_examples=examples, stateful_step_count=8, suppress_health_check=list(HealthCheck)
+                max_examples=examples,
+                stateful_step_count=8,
+                suppress_health_check=list(HealthCheck),
+                # To shrink a history takes longer than a test may take, which would hide the error.
+                phases=(Phase.explicit, Phase.reuse, Phase.generate),
             ),
         )

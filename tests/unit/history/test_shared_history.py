@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 import pytest
 
@@ -47,6 +48,17 @@ async def test_own_file_that_somebody_changed_since_is_kept(threads: CapturedThr
     assert moved.restored.kept == dict.fromkeys(
         ("/workspace/a", "/workspace/b"), "somebody else has changed it, too"
     )
+
+
+async def test_fifo_in_the_place_of_an_own_file_is_kept_if_somebody_else_may_have_made_it(
+    threads: CapturedThreads,
+) -> None:
+    first = await threads.turn("echo 1 > a; echo 1 > b")
+    await threads.turn("rm a b; mkfifo b")
+    os.mkfifo(threads.path("a"))
+    moved = await threads.history.go_back("t", first)
+    assert (threads.files(), threads.path("a").is_fifo()) == ({"b": "1\n"}, True)
+    assert moved.restored.kept == {"/workspace/a": "somebody else may have put it there: a FIFO"}
 
 
 async def test_change_that_the_ledger_could_not_note_at_first_goes_back(

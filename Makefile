@@ -163,7 +163,7 @@ test: setup chromium npm
 run-tests:
 	$(PYTEST) -m "not thorough and not cluster"
 
-# Everything: at most 45 minutes on two cores.
+# Everything: about 50 minutes on two cores.
 test-all: test test-rest
 
 test-rest: setup chromium npm

@@ -43,7 +43,7 @@ _DESCRIPTORS_EACH = 4
 """Descriptors for one request: two for its worker, and two for an idle worker of another kind."""
 _OTHER_DESCRIPTORS = 24
 """Descriptors for interpreters, for the proxy, and for the supervisor itself."""
-_PROCESSES_EACH = 4
+_PROCESSES_PER_REQUEST = 4
 """Processes for one request: a worker, its shell, and two that its command starts."""
 _OTHER_PROCESSES = 16
 """Processes for the supervisor, for idle workers and for an interpreter."""
@@ -75,7 +75,7 @@ class Supervisor:
         spare = os.sysconf("SC_OPEN_MAX") - _OTHER_DESCRIPTORS
         self._most = min(_MOST_WORKERS, max(1, spare // _DESCRIPTORS_EACH))
         if processes := most_processes():
-            self._most = min(self._most, max(1, (processes - _OTHER_PROCESSES) // _PROCESSES_EACH))
+            self._most = min(self._most, max(1, (processes - _OTHER_PROCESSES) // _PROCESSES_PER_REQUEST))
         self._waiting: list[Job] = []
         self._next_tick = 0.0
         self._folder = os.open(_FOLDER, _DIRECTORY)
@@ -171,7 +171,7 @@ class Supervisor:
         if job.session is not None:
             # Blocks of one session run one after the other.
             child = self._workers.keeper(job.session)
-            if child is None and self._workers.end_background():
+            if child is None and self._workers.background.end_all():
                 self._end(job.stream, Ending.BUSY)  # it says what was ended
                 return
             if child.job if child else self._workers.end_largest_session():
@@ -180,9 +180,9 @@ class Supervisor:
         elif not self._workers.idle(job.kind) and len(self._streams) >= self._most:
             self._waiting.append(job)
             return
-        elif job.kind != Worker.RUN or not self._workers.background_took_all():
+        elif job.kind != Worker.RUN or not self._workers.background.end_if_all_taken():
             child = self._workers.take(job.kind)
-            if child is None and not self._workers.end_background() and not self._streams:
+            if child is None and not self._workers.background.end_all() and not self._streams:
                 # No process runs here, and none can be started. Only a new sandbox helps.
                 os._exit(1)
         if child:
@@ -237,12 +237,12 @@ class Supervisor:
             self._workers.kill_orphans(job.arrived)
         if ending == Ending.BUSY:
             # The worker could not start a process. Make room for the next attempt.
-            self._workers.end_background()
+            self._workers.background.end_all()
         self._host.send(encode(job.stream, Kind.END, ANSWER.pack(ending, idle) + payload[ANSWER.size :]))
         if idle:
             self._workers.rest(child)
         else:
-            self._workers.leaves_running(child, job.stream)
+            self._workers.background.leave(child, job.stream)
             self._serve_waiting()
         self._workers.reap()
 
@@ -312,7 +312,7 @@ class Supervisor:
         if child and child.job and child.job.ended_by is None:
             running[child] = child.job
         elif child is None:
-            self._workers.end_left(stream)
+            self._workers.background.end(stream)
 
 
 def _why_lost(job: Job, status: int | None, *, limited: bool) -> int:

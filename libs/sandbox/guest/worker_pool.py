@@ -1,8 +1,4 @@
-"""Starts, keeps and removes the supervisor's workers (standard library only).
-
-Background processes of finished commands keep running. They are killed only if they use up the process limit,
-or kill or stop workers again and again, because then no later command could run.
-"""
+"""Starts, keeps and removes the supervisor's workers (standard library only)."""
 
 from __future__ import annotations
 
@@ -11,20 +7,20 @@ import select
 import time
 
 from libs.sandbox.guest.worker import fork_worker
+from libs.sandbox.guest.workers.background import Background
 from libs.sandbox.guest.workers.children import Child, Sessions, is_limited
 from libs.sandbox.guest.workers.kill_process_trees import (
     SIGCONT,
     SIGKILL,
     SUBREAPERS,
     children_of,
-    have_zombies,
     kill,
     kill_orphans,
     kill_trees,
     parent_of,
     stop_trees,
 )
-from libs.sandbox.guest.workers.process_limit import most_processes, refused_forks
+from libs.sandbox.guest.workers.process_limit import most_processes
 from libs.sandbox.wire.frames import Worker
 
 TYPE_CHECKING = False
@@ -41,21 +37,16 @@ _SURPLUS_SECONDS = 10.0
 """Seconds that surplus idle workers are kept for the next burst of commands."""
 _MOST_IDLE = 24
 """Most idle workers of a kind."""
-_PROCESSES_EACH = 10
+_PROCESSES_PER_IDLE = 10
 """Processes of the limit for each idle worker of a kind. A worker has up to two processes."""
 _YOUNG = 1.0
 """Age in seconds below which a killed worker counts as harm. `kill -9 -1` kills older workers, too."""
-_COLLECT_SECONDS = 0.2
-"""Longest wait in seconds until the workers have collected their killed background processes."""
-_HARM_SECONDS = 2.0
-_MOST_HARM = 3
-"""Harm events within _HARM_SECONDS after which background processes are killed."""
 
 
 class WorkerPool:
     """The workers of one sandbox.
 
-    The pool does not wait for running workers. Only `end_background` waits, for a limited time.
+    The pool does not wait for running workers. Only `Background.end_all` waits, for a limited time.
 
     Args:
         poll: descriptors are registered here, a worker's input only while its pipe is full.
@@ -71,13 +62,14 @@ class WorkerPool:
         self._on_free = on_free
         self._children: dict[int, Child] = {}
         """Descriptor -> worker, for both pipes of each."""
+        self.background = Background(self._children)
         self._idle: dict[int, list[Child]] = {kind: [] for kind in _SPARE}
         limit = most_processes()
-        self._most_idle = _MOST_IDLE if limit is None else min(_MOST_IDLE, max(2, limit // _PROCESSES_EACH))
+        self._most_idle = (
+            _MOST_IDLE if limit is None else min(_MOST_IDLE, max(2, limit // _PROCESSES_PER_IDLE))
+        )
         self._sessions = Sessions()
         self._paused = False
-        self._harm: list[float] = []
-        """Times of recent harm events."""
         # The first command needs one worker only. The others are made a little later.
         self._fill_at: float | None = time.monotonic() + _FILL_SECONDS
         self._retire_at: float | None = None
@@ -213,7 +205,7 @@ class WorkerPool:
             # Its processes are now children of this process, beside the other workers.
             self.kill_orphans()
         if not child.given_up and time.monotonic() - child.made < _YOUNG:
-            self._harmed()
+            self.background.harmed()
         if child.job:
             # `kill -9 -1` may have killed the idle workers too, which is not seen yet. None of them may get
             # the next command.
@@ -250,19 +242,7 @@ class WorkerPool:
                 while len(idle) > _SPARE[kind]:
                     self.dismiss(idle.pop(0))
 
-    # -- background processes of finished commands
-
-    def leaves_running(self, child: Child, stream: int | None = None) -> None:
-        """Mark a worker whose finished command has left background processes. `stream`: that command."""
-        child.refused_before = refused_forks()
-        child.left_by = stream if stream is not None else child.left_by
-
-    def end_left(self, stream: int) -> None:
-        """Kill the background processes that a finished command has left."""
-        left = [child for child in self._left() if child.left_by == stream]
-        kill_trees(*(child.pid for child in left))
-        for child in left:
-            child.kill()  # else its next shell could be fed: see `renew`
+    # -- between two requests
 
     def stop_sessions(self) -> None:
         """Stop the idle interpreters, with all their processes, until their next blocks."""
@@ -276,41 +256,12 @@ class WorkerPool:
         """Kill the waiting shells. A command may have written to them, and they run what it wrote."""
         kill_trees(*(child.pid for idle in self._idle.values() for child in idle))
 
-    def end_background(self) -> bool:
-        """Kill all background processes. Return whether there were any.
-
-        Takes at most the patience of `kill_trees` and _COLLECT_SECONDS.
-        """
-        left = self._left()
-        pids = [child.pid for child in left]
-        kill_trees(*pids)
-        if not SUBREAPERS:
-            self.kill_orphans()
-        # A killed process counts against the process limit until its worker has collected it.
-        deadline = time.monotonic() + _COLLECT_SECONDS
-        while have_zombies(*pids) and time.monotonic() < deadline:
-            time.sleep(0.001)
-        # Until these workers report that they are idle, only forks refused from now on count against them.
-        for child in left:
-            self.leaves_running(child)
-        return bool(left)
-
     def end_largest_session(self) -> bool:
         """Let the idle interpreter with the most processes and threads end. Return whether there is one."""
         child = self._sessions.take_largest()
         if child:
             self.dismiss(child)
         return child is not None
-
-    def background_took_all(self) -> bool:
-        """Kill the background processes if they use up the process limit. Return whether they did.
-
-        Otherwise a fork bomb in the background would leave a sandbox that can start nothing.
-        """
-        left = self._left()
-        if not left or refused_forks() <= min(child.refused_before or 0 for child in left):
-            return False
-        return self.end_background()
 
     def reap(self) -> None:
         """Continue stopped workers and collect ended orphans."""
@@ -327,7 +278,7 @@ class WorkerPool:
         except ChildProcessError:
             pass
         if stopped:
-            self._harmed()
+            self.background.harmed()
             # `kill -STOP -1` may also have stopped the new shell of an idle worker. That worker waits for its
             # shell and does not look stopped.
             for child in {child for child in self._children.values() if child.job is None}:
@@ -336,17 +287,3 @@ class WorkerPool:
 
     def _pids(self) -> set[int]:
         return {child.pid for child in self._children.values()}
-
-    def _left(self) -> list[Child]:
-        """Return the workers whose last command has left background processes."""
-        return [child for child in set(self._children.values()) if child.refused_before is not None]
-
-    def _harmed(self) -> None:
-        """Record that a worker was killed or stopped. After several times, kill the background processes.
-
-        Otherwise no later command could finish.
-        """
-        now = time.monotonic()
-        self._harm = [at for at in self._harm if now - at < _HARM_SECONDS] + [now]
-        if len(self._harm) >= _MOST_HARM:
-            self.end_background()

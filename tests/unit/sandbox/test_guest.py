@@ -28,7 +28,7 @@ WHILE_A_SANDBOX_STARTS = {
     "libs.sandbox.guest.worker_pool",
     *(
         f"libs.sandbox.guest.workers.{name}"
-        for name in ("capture", "children", "command_worker", "frame_pipes")
+        for name in ("background", "capture", "children", "command_worker", "frame_pipes")
     ),
     *(
         f"libs.sandbox.guest.workers.{name}"

@@ -173,21 +173,30 @@ class WorkspaceHistory:
         rows = await self.ledger.since(workspace, number)
         own, foreign = of_one_thread(thread, rows, set(await self._store.adifference(now, target)))
         held = await self._store.amanifest(now)
-        for path in held.skipped.keys() & own - held.entries.keys():
-            if not await self._is_as_changed(rows, path):
-                own.discard(path)
-                foreign[path] = f"somebody else may have put it there: {held.skipped[path]}"
+        special = own & held.skipped.keys() - held.entries.keys()
+        for path in special - await self._there_when_changed(rows, special):
+            own.discard(path)
+            foreign[path] = f"somebody else may have put it there: {held.skipped[path]}"
         return own, foreign
 
-    async def _is_as_changed(self, rows: Sequence[Row], path: str) -> bool:
-        """Return whether a FIFO, a socket or a device was there when its path was last seen changed.
+    async def _there_when_changed(self, rows: Sequence[Row], special: set[str]) -> set[str]:
+        """Return the FIFOs, sockets and devices that were there when their paths were last seen changed.
 
-        Captures do not hold it, so one that was put in the place of a removed file later is no change.
+        Captures do not hold them, so one that was put in the place of a removed file later is no change.
         """
-        last = next(row for row in reversed(rows) if any(path in paths for paths in row.changes.values()))
-        with suppress(ManifestMissing):
-            return path in (await self._store.amanifest(last.manifest)).skipped
-        return False
+        changed: dict[str, set[str]] = {}
+        """Capture -> paths whose last change it shows."""
+        later: set[str] = set()
+        for row in reversed(rows):
+            here = special & {path for paths in row.changes.values() for path in paths} - later
+            if here:
+                changed.setdefault(row.manifest, set()).update(here)
+                later |= here
+        there: set[str] = set()
+        for manifest, paths in changed.items():
+            with suppress(ManifestMissing):
+                there |= paths & (await self._store.amanifest(manifest)).skipped.keys()
+        return there
 
 
 def _naming(restored: Restored, foreign: dict[str, str]) -> Restored:

@@ -32,11 +32,9 @@ class AttachedTransport:
 
     _HEADER = struct.Struct("!BxxxI")
 
-    def __init__(self, client: docker.DockerClient, container: str, *, named_runtime: bool) -> None:
-        """`named_runtime`: see `explain`."""
+    def __init__(self, client: docker.DockerClient, container: str) -> None:
         self._client = client
         self._container = container
-        self._named_runtime = named_runtime
         with explained():
             self._file = client.api.attach_socket(
                 container, params={"stdin": "1", "stdout": "1", "stderr": "1", "stream": "1"}
@@ -55,7 +53,7 @@ class AttachedTransport:
 
     def start(self) -> None:
         """Start the container. Raises SandboxError."""
-        with explained(named_runtime=self._named_runtime):
+        with explained():
             self._client.api.start(self._container)
 
     def discard(self) -> None:
@@ -154,12 +152,11 @@ def attached_container(
     Raises:
         SandboxError: the Engine fails, or refuses the configuration. No container is left.
     """
-    named = "Runtime" in config["HostConfig"]
     try:
-        with explained(image, named_runtime=named):
+        with explained(image):
             # In mypy's view of the SDK, this method has no types.
             container = client.api.create_container_from_config(config, name)["Id"]  # type: ignore[no-untyped-call]
-        return AttachedTransport(client, container, named_runtime=named)
+        return AttachedTransport(client, container)
     except BaseException:
         # The Engine may have created the container. AutoRemove needs a start.
         remove_now(client, name)

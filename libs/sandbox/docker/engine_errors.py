@@ -31,12 +31,11 @@ _LIMITS = {
 
 
 @contextmanager
-def explained(image: str | None = None, *, named_runtime: bool = False) -> Iterator[None]:
+def explained(image: str | None = None) -> Iterator[None]:
     """Turn every error of the Docker SDK, and of the HTTP below it, into a `SandboxError`.
 
     Args:
         image: the image of a new container.
-        named_runtime: see `explain`.
     """
     import docker.errors
     import requests
@@ -52,7 +51,7 @@ def explained(image: str | None = None, *, named_runtime: bool = False) -> Itera
     ) as error:
         if image and isinstance(error, docker.errors.ImageNotFound):
             raise ImageMissing(f"The sandbox image {image!r} is missing.", hint=build_hint(image)) from error
-        raise explain(error, named_runtime=named_runtime) from error
+        raise explain(error) from error
 
 
 def build_hint(image: str) -> str:
@@ -62,14 +61,10 @@ def build_hint(image: str) -> str:
     return f"Build it with `{setup}`; if the settings name another image, with `{other}`."
 
 
-def explain(error: Exception, *, named_runtime: bool = False) -> SandboxError:
+def explain(error: Exception) -> SandboxError:
     """Return the `SandboxError` for an error of the Docker SDK.
 
     `ImageMissing` for a missing image or a failed build; `DockerUnavailable` for everything else.
-
-    Args:
-        named_runtime: whether the caller has chosen the container's OCI runtime. The Engine names the runtime
-            in every failure of a start, whatever the cause.
     """
     import docker.errors
     from requests.exceptions import RequestException, Timeout
@@ -119,8 +114,7 @@ def explain(error: Exception, *, named_runtime: bool = False) -> SandboxError:
         )
     if not isinstance(error, docker.errors.APIError):  # not from the Engine: an address, a context or TLS
         return DockerUnavailable(f"No Docker Engine can be asked: {text.rstrip('.')}.", hint=_start_hint())
-    hint = _hint_for(text, named_runtime)
-    return DockerUnavailable(f"The Docker Engine refused: {text.rstrip('.')}.", hint=hint)
+    return DockerUnavailable(f"The Docker Engine refused: {text.rstrip('.')}.", hint=_hint_for(text))
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -129,14 +123,14 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _hint_for(refusal: str, named_runtime: bool) -> str:
+def _hint_for(refusal: str) -> str:
     """Return a hint for a refusal: the setting to change, if known."""
     text = refusal.lower()
-    if named_runtime and "runtime" in text:
-        return RUNTIME_HINT
     if "reference format" in text:
         return "SANDBOX_IMAGE is not an image name: unset it, or name one that `docker images` lists."
-    return f"Look for the cause with `{program()} doctor`."
+    hint = f"Look for the cause with `{program()} doctor`."
+    # The Engine names its runtime in every failure of a start, whatever the cause.
+    return f"{hint} If SANDBOX_RUNTIME is set: {RUNTIME_HINT}" if "runtime" in text else hint
 
 
 def _start_hint() -> str:

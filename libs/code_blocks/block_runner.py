@@ -88,7 +88,7 @@ class SandboxRunner:
                     code, session=session, continues=continues, note_new=True, **more
                 )
             else:
-                encoded(code, "surrogateescape")  # here, so that the error counts the characters of the block
+                encoded(code, any_bytes=True)  # here, so that the error counts the characters of the block
                 place = f"{self._scratch}/{_short(thread_id)}/directory"
                 if not continues and not recorded:
                     # Apart, because bash runs nothing of a line with a syntax error.

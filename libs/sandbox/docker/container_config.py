@@ -49,7 +49,7 @@ def variables(given: Mapping[str, str], door: Door | None) -> dict[str, str]:
     """
     passed = {name: value for name, value in given.items() if name not in OWN_VARIABLES}
     try:
-        encoded_variables(passed, "strict")
+        encoded_variables(passed, any_bytes=False)
     except ValueError as error:
         raise SandboxError(
             f"The sandbox cannot get its variables: {error}.",

@@ -60,7 +60,7 @@ def _check_texts(arguments: Mapping[str, Any]) -> None:
         if isinstance(text, str):
             try:
                 # What is written is UTF-8. A path, or a text to search for, may have other bytes.
-                size = len(encoded(text, "strict" if name in ("old", "new") else "surrogateescape"))
+                size = len(encoded(text, any_bytes=name not in ("old", "new")))
             except ValueError as error:
                 raise FileFailed("invalid_path" if name == "path" else "half_character", str(error)) from None
             if name == "path" and size > MAX_PATH:
@@ -69,17 +69,18 @@ def _check_texts(arguments: Mapping[str, Any]) -> None:
                 )
 
 
-def encoded(text: str, errors: str = "strict") -> bytes:
+def encoded(text: str, *, any_bytes: bool = False) -> bytes:
     """Encode a text as UTF-8.
 
     Args:
-        errors: `surrogateescape` keeps the bytes of file names that are not UTF-8, like os.fsencode.
+        any_bytes: whether the text may hold bytes that are not UTF-8, as surrogates, like `os.fsdecode` gives
+            them for file names. They are kept.
 
     Raises:
         ValueError: the text holds half of a surrogate pair.
     """
     try:
-        return text.encode("utf-8", errors)
+        return text.encode("utf-8", "surrogateescape" if any_bytes else "strict")
     except UnicodeEncodeError as error:
         raise ValueError(
             f"character {error.start + 1} is half of a surrogate pair, which is not text"

@@ -60,19 +60,19 @@ def run_request(
     seconds = _seconds(limits, timeout)
     if "\0" in command:
         raise ValueError("a command cannot hold a NUL character")
-    variables = encoded_variables(env)
-    text = _command(command)
+    variables = encoded_variables(env, any_bytes=True)
+    text = _command(command, any_bytes=True)
     if len(text) >= limits.file_size:  # inside, a long command is a file
         raise ValueError(f"the command has {len(text):,} bytes: `file_size` allows less than that")
     request = RunRequest(text, limits.output_chars, merge_stderr, live, variables, spills=spills)
     return seconds, REQUEST.pack(Worker.RUN, seconds) + request.encode()
 
 
-def encoded_variables(env: Mapping[str, str], errors: str = "surrogateescape") -> list[bytes]:
+def encoded_variables(env: Mapping[str, str], *, any_bytes: bool) -> list[bytes]:
     """Return each variable as `name=value`.
 
     Args:
-        errors: see `encoded`.
+        any_bytes: see `encoded`.
 
     Raises:
         ValueError: a variable is not valid or too large, or there are too many.
@@ -84,7 +84,7 @@ def encoded_variables(env: Mapping[str, str], errors: str = "surrogateescape") -
         if "\0" in name or "\0" in value:
             raise ValueError(f"the variable {name[:80]!a} holds a NUL character")
         try:
-            variable = encoded(f"{name}={value}", errors)
+            variable = encoded(f"{name}={value}", any_bytes=any_bytes)
         except ValueError as error:
             raise ValueError(f"the variable {name[:80]!a} cannot be passed: {error}") from None
         if len(variable) > MAX_VARIABLE:
@@ -121,7 +121,7 @@ def block_request(
     name = session.encode("utf-8", "surrogatepass")
     if len(name) > MAX_SESSION:
         raise ValueError(f"the name of the session has {len(name)} bytes: at most {MAX_SESSION:,} fit")
-    block = _command(code, "strict")
+    block = _command(code, any_bytes=False)
 
     def payload(*, continues: bool, ends: bool = False) -> bytes:
         request = BlockRequest(name, block, limits.output_chars, continues, ends=ends)
@@ -187,9 +187,9 @@ def _seconds(limits: SandboxLimits, timeout: float | None) -> float:
     return seconds
 
 
-def _command(text: str, errors: str = "surrogateescape") -> bytes:
-    """Encode a command, a variable or a block."""
-    command = encoded(text, errors)
+def _command(text: str, *, any_bytes: bool) -> bytes:
+    """Encode a command or a block. `any_bytes`: see `encoded`."""
+    command = encoded(text, any_bytes=any_bytes)
     if len(command) > MAX_COMMAND:
         raise ValueError(f"the command has {len(command)} bytes: at most {MAX_COMMAND} are run")
     return command

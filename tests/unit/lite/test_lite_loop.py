@@ -89,6 +89,20 @@ async def test_failure_ends_the_run(tmp_path: Path, reply: Any, error: str) -> N
     assert len(says.asked) == 1
 
 
+@pytest.mark.parametrize(
+    ("last", "error"),
+    [
+        ("no object", "Invalid model output format. Files written before: 'a', 'b/c'"),
+        (tool("list_files"), "Exceeded max iterations. Files written before: 'a', 'b/c'"),
+    ],
+)
+async def test_failed_run_names_the_files_that_it_has_written(tmp_path: Path, last: Any, error: str) -> None:
+    files = [tool("write_file", filePath=path, content="x") for path in ("b/c", "a", "b/c")]
+    with pytest.raises(LiteError) as caught:
+        await run_lite("x", Says(*files, last), tmp_path, max_iterations=4)
+    assert str(caught.value) == error
+
+
 async def test_secrets_are_redacted(tmp_path: Path) -> None:
     (tmp_path / "env").write_text("KEY=s3cret-value")
     says = Says(tool("read_file", filePath="env"), final("It is s3cret-value."))

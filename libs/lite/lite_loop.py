@@ -53,7 +53,7 @@ async def run_lite(
         root: the folder; created if missing.
         max_iterations: most model calls of the run.
         lenient_fences: see `read_reply`.
-        redact: removes secrets from the text of files and of the model.
+        redact: puts `[REDACTED]` in the place of secrets in the text of files and of the model.
 
     Raises:
         InvalidOutput: a reply breaks the protocol.
@@ -76,7 +76,7 @@ async def run_lite(
             if isinstance(reply, Final):
                 steps.append(FinalStep(type="final", content=reply.content))
                 return reply.content, steps
-            result = redact(await asyncio.to_thread(call_tool, root, reply.name, reply.args))
+            result = await asyncio.to_thread(call_tool, root, reply.name, reply.args, redact)
             steps.append(ToolStep(type="tool", name=reply.name, args=reply.args, result=result))
             messages += [
                 {"role": "assistant", "content": text},

@@ -113,6 +113,31 @@ async def test_secrets_are_redacted(tmp_path: Path) -> None:
     assert "s3cret" not in json.dumps([steps, says.asked])
 
 
+async def test_file_with_a_secret_is_not_written_back_without_it(tmp_path: Path) -> None:
+    """What the model has read has the mark where the file has the secret."""
+
+    def redact(text: str) -> str:
+        return text.replace("s3cret-value", "[REDACTED]")
+
+    (tmp_path / "env").write_text("KEY=s3cret-value\nA=1\n")
+    (tmp_path / "log").write_text("the log shows [REDACTED]")
+    (tmp_path / "binary").write_bytes(b"\xff s3cret-value")
+    (tmp_path / "large").write_bytes(b"s3cret-value" * 100_000)
+    back = {"content": "KEY=[REDACTED]\nA=2\n"}
+    for path in ("log", "new", "binary", "large"):
+        await run_lite(
+            "x", Says(tool("write_file", filePath=path, **back), final("x")), tmp_path, redact=redact
+        )
+        assert (tmp_path / path).read_text() == back["content"]
+    with pytest.raises(LiteError, match=r"write_file: 'env' holds a known secret, which \[REDACTED\] would"):
+        await run_lite("x", Says(tool("write_file", filePath="env", **back)), tmp_path, redact=redact)
+    assert (tmp_path / "env").read_text() == "KEY=s3cret-value\nA=1\n"
+    await run_lite(
+        "x", Says(tool("write_file", filePath="env", content="KEY=\n"), final("x")), tmp_path, redact=redact
+    )
+    assert (tmp_path / "env").read_text() == "KEY=\n"
+
+
 @pytest.mark.parametrize(
     ("content", "error"),
     [

@@ -67,7 +67,7 @@ def list_files(root: Path, redact: Redact) -> str:
                 break
             if path:
                 found.append(path)
-    shown = sorted(found)[:MAX_LISTED]
+    shown = [_hidden(line, redact) for line in sorted(found)[:MAX_LISTED]]
     if late:
         shown.append(f"(there may be more: the listing ended after {_SECONDS:g} s)")
     elif len(found) > MAX_LISTED:
@@ -165,6 +165,12 @@ def call_tool(root: Path, name: str, args: Mapping[str, Any], redact: Redact = s
     except OSError as error:
         why = _REASONS.get(error.errno or 0) or f"failed: {error.strerror}"
         raise ToolFailed(f"{name}: {args.get('filePath', '.')!r} {why}") from None
+
+
+def _hidden(line: str, redact: Redact) -> str:
+    """Return a line of a listing without secrets. The model never has a name with a secret."""
+    told = redact(line)
+    return told if told == line or line.endswith(_UNREACHABLE) else told + _UNREACHABLE
 
 
 def _files(folder: int, prefix: str, depth: int, *, exact: bool = True) -> Generator[str]:

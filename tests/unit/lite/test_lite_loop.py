@@ -204,6 +204,37 @@ async def test_long_error_of_the_server_shows_no_part_of_the_key() -> None:
             {"choices": [{"message": {"content": None}, "finish_reason": "tool_calls"}]},
             "Invalid model output format: the server ended the reply with 'tool_calls'",
         ),
+        (
+            200,
+            {"choices": [{"message": {"content": None, "refusal": "I can't."}, "finish_reason": "stop"}]},
+            "Model error: the model refuses: I can't.",
+        ),
+        (
+            200,
+            {"choices": [{"message": {"content": "", "refusal": "sk-abcdef0123456789"}}]},
+            "Model error: the model refuses: [REDACTED]",
+        ),
+        (
+            200,
+            {
+                "choices": [{"message": {"content": '{"type": "fin'}, "finish_reason": "length"}],
+                "usage": {"completion_tokens": 37},
+            },
+            "Invalid model output format: the reply was cut off at 37 tokens, a limit of the server",
+        ),
+        (
+            200,
+            {
+                "choices": [{"message": {"content": '{"type": "fin'}, "finish_reason": "length"}],
+                "usage": {"completion_tokens": 600},
+            },
+            "Invalid model output format: the reply was cut off at 600 tokens",
+        ),
+        (
+            200,
+            {"choices": [{"message": {"content": None}, "finish_reason": "length"}], "usage": None},
+            "Invalid model output format: the reply was cut off at its greatest length",
+        ),
     ],
 )
 async def test_error_names_the_cause_that_the_server_gives(

@@ -181,7 +181,7 @@ def why_failed(
     Args:
         raised: the exception that ended the program, or the error of bash. None if not known.
         has_network: whether the sandbox has a gateway.
-        installs: whether a call can name dependencies.
+        installs: whether packages can be installed.
         modules: names of the modules that every program can import, besides installed packages.
         paths: the program's files. A missing module that is called like one of them is no package.
     """

@@ -187,6 +187,7 @@ class Visit:
             raised=ended,
             has_result=has_result,
             has_network=self.sandbox.has_network,
+            refused=self.sandbox.last_refused,
             installs=self.installs,
             modules=folder.MODULES,
             paths=paths,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -29,7 +30,7 @@ from libs.exec_tool import (
 )
 from libs.persistence.thread_database import Database
 from libs.persistence.thread_store import ThreadStore
-from libs.sandbox import Sandbox, SandboxError
+from libs.sandbox import Sandbox, SandboxError, WorkspaceMissing
 from libs.sandbox.docker import OWN_VARIABLES, WORKSPACE_LABEL, DockerSandbox, shared_client
 from libs.sandbox.host import CommandRecords
 
@@ -92,7 +93,7 @@ def build_exec_parts(settings: Settings, model: BaseChatModel | None = None) -> 
         name=_NAME,
         limits=settings.limits,
         disk=settings.exec_disk_used,
-        mounts=lambda: _mounts(settings, dependencies),
+        mounts=partial(_mounts, settings, dependencies, threading.Event()),
         environment=passed,
         warm=settings.sandbox_warm,
         idle_seconds=settings.sandbox_idle_seconds,
@@ -165,22 +166,28 @@ def _basis(settings: Settings) -> str:
     return image_id(shared_client(), settings.image)
 
 
-def _mounts(settings: Settings, dependencies: Dependencies) -> Mapping[str, Path]:
+def _mounts(settings: Settings, dependencies: Dependencies, made: threading.Event) -> Mapping[str, Path]:
     """Return the read-only mounts of a program's sandbox: the person's files, and the packages.
 
     In scope `shared` the whole workspace is mounted: if a command replaced `data` by a link, the link cannot
     lead out of the sandbox. In scope `thread` only `data` is mounted, which must then not be a link.
+
+    `made`: is set when the workspace is there. One that is missing later was moved or removed.
     """
     from libs.backends.docker import mounted_packages
 
     home = settings.workspace_dir.absolute()
+    if made.is_set() and not home.is_dir():
+        raise WorkspaceMissing.at(home)
     try:
         cache = dependencies.make_folder()
         servers = mounted_packages(package_folder(settings))
         if settings.scope == "shared":
             home.mkdir(parents=True, exist_ok=True)
+            made.set()
             return {HOME: home, MOUNT: cache, **servers}
         (home / "data").mkdir(parents=True, exist_ok=True)
+        made.set()
     except OSError as error:
         raise SandboxError(
             f"{error.filename} cannot be made: {error.strerror}.", hint="Make it, or set WORKSPACE_DIR."

@@ -16,7 +16,7 @@ from agent.settings import Settings
 
 __all__ = ["TOOL", "data_section", "system_prompt"]
 
-TOOL = "Runs a whole program once, in a fresh sandbox, and gives back what it printed, its files and its result: the last JSON value on standard output. Nothing is kept but what is in files (with their modes, but no modes of folders, no set-uid bits, no empty folders) and what `kv` holds."
+TOOL = "Runs a whole program once, in a fresh sandbox, and gives back what it printed, its files and its result: the last JSON value on standard output, which is the last object or array, or a later line that is a number, a text in quotes, true, false or null. Nothing is kept but what is in files (with their modes, but no modes of folders, no set-uid bits, no empty folders) and what `kv` holds."
 """The description of `execute_code`."""
 
 _SYSTEM = """\
@@ -24,7 +24,7 @@ You carry out tasks by writing programs. {how} It runs once, in a fresh sandbox,
 
 ## Rules
 {form}
-- The last thing printed is one JSON object: {{"ok": true, "answer": "what the user is told, in a sentence or two, with the figures", …}} and beside it the data. The user reads `answer` and the data; you are not asked again. Where it cannot be done: {{"ok": false, "error": "why"}}.
+- The last thing printed is one JSON object: {{"ok": true, "answer": "what the user is told, in a sentence or two, with the figures", …}} and beside it the data. The user reads `answer` and the data; you are not asked again. Where it cannot be done: {{"ok": false, "error": "why"}}. A list after it, or a line after it with a number alone, would be taken as the result in its place.
 - Figures in `answer` are put there by the program, never by you: you have not seen them.
 - Deterministic: sort what has no order, seed what is random, no dependence on the time of day unless the task asks for it.
 - Look before you compute: columns, types, gaps. Handle missing and odd values; say in the result what was left out.

@@ -72,6 +72,8 @@ class ExportedFiles:
     def _write(self, folder: Path, files: Mapping[str, bytes]) -> dict[str, str]:
         """Return the paths that cannot be written, each with the reason."""
         home = self._home.resolve()  # a person may have made `home` a link; links below it are not followed
+        if not home.is_dir():  # it was there when the program began
+            return dict.fromkeys(files, "the workspace was moved or removed")
         missing: dict[str, str] = {}
         for path, content in files.items():
             try:

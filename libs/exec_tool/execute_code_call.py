@@ -169,19 +169,27 @@ def _args(value: Any) -> Any:
     if too_deep(value):
         raise ValueError(f"are nested too deeply: at most {DEEPEST} objects and arrays may be in one another")
     try:
-        size = len(json.dumps(value, allow_nan=False))
-        encoded(json.dumps(value, ensure_ascii=False))
+        if fits := _fits(value):
+            encoded(json.dumps(value, ensure_ascii=False))
     except (TypeError, ValueError) as error:
         raise ValueError(f"cannot be sent as JSON: {error}") from None
+    if not fits:
+        raise ValueError(f"has over {MAX_ARGS:,} bytes as JSON: put it into a file of `files`")
     if key := _other_key(value):
         raise ValueError(
             f"has the key {key[:80]}, which is no text: JSON would change the key, so write a text"
         )
-    if size > MAX_ARGS:
-        raise ValueError(
-            f"has {size:,} bytes as JSON, at most {MAX_ARGS:,} are taken: put it into a file of `files`"
-        )
     return value
+
+
+def _fits(value: Any) -> bool:
+    """Return whether JSON has at most MAX_ARGS bytes. It repeats an object for each place that holds it."""
+    size = 0
+    for piece in json.JSONEncoder(allow_nan=False).iterencode(value):
+        size += len(piece)
+        if size > MAX_ARGS:
+            return False
+    return True
 
 
 def _other_key(value: Any) -> str | None:

@@ -63,6 +63,8 @@ _NO_NETWORK = "This runner has no network: its programs reach no host. Do withou
 
 _CURL = (6, 7)
 """Exit codes of curl: a host was not found, or not reached."""
+_CURL_REFUSED = (22, 56)
+"""Exit codes of curl: the proxy answers with an error, or opens no tunnel."""
 
 _FULL = ("ENOSPC", "EDQUOT", "EFBIG", "SQLITE_FULL")
 _UNREACHABLE = ("ENETUNREACH", "EHOSTUNREACH", "ENETDOWN")
@@ -170,6 +172,7 @@ def why_failed(
     has_result: bool,
     has_network: bool,
     installs: bool,
+    refused: str = "",
     modules: Collection[str] = (),
     paths: Collection[str] = (),
 ) -> ExecError | None:
@@ -181,13 +184,14 @@ def why_failed(
     Args:
         raised: the exception that ended the program, or the error of bash. None if not known.
         has_network: whether the sandbox has a gateway.
-        installs: whether a call can name dependencies.
+        installs: whether packages can be installed.
+        refused: the host of the program's latest request to the gateway, if the host is not allowed.
         modules: names of the modules that every program can import, besides installed packages.
         paths: the program's files. A missing module that is called like one of them is no package.
     """
     if done.exit_code == 0 and not done.timed_out and (has_result or not kernel.refused):
         return None
-    kind = _kind(language, done, kernel, raised, paths)
+    kind = _kind(language, done, kernel, raised, refused=refused, paths=paths)
     fact = f"The program ended with exit code {done.exit_code}."
     if kernel.killed:
         fact = "The sandbox ran out of memory."
@@ -218,7 +222,13 @@ def why_failed(
 
 
 def _kind(
-    language: Language, done: RunResult, kernel: Counted, raised: Raised | None, paths: Collection[str]
+    language: Language,
+    done: RunResult,
+    kernel: Counted,
+    raised: Raised | None,
+    *,
+    refused: str,
+    paths: Collection[str],
 ) -> ErrorClass:
     if kernel.killed:
         return "memory"
@@ -230,9 +240,10 @@ def _kind(
         return "cpu" if (kernel.cpu or 0.0) - _START >= _COMPUTED * done.seconds else "timeout"
     kind: ErrorClass | None = None
     if raised:
-        kind = _kind_of(raised, paths)
+        by_host = refused and _host(raised.address) == refused
+        kind = "network" if by_host else _kind_of(raised, paths)
     elif language == "bash":
-        kind = _kind_by_code(done.exit_code, kernel)
+        kind = _kind_by_code(done.exit_code, kernel, refused)
     return kind or ("disk" if kernel.disk_left == 0 else "runtime")
 
 
@@ -261,15 +272,24 @@ def _kind_of(raised: Raised, paths: Collection[str]) -> ErrorClass | None:
     return "network" if no_host else None
 
 
-def _kind_by_code(exit_code: int, kernel: Counted) -> ErrorClass | None:
+def _kind_by_code(exit_code: int, kernel: Counted, refused: str) -> ErrorClass | None:
     """Return the class of a bash program by its exit code, or None."""
-    return "network" if exit_code in _CURL and kernel.unreached else None
+    unreached = exit_code in _CURL and kernel.unreached
+    return "network" if unreached or (exit_code in _CURL_REFUSED and refused) else None
+
+
+def _host(address: str) -> str:
+    """Return the host of a URL, or a host as it is."""
+    try:
+        return (urlsplit(address).hostname if "://" in address else address) or ""
+    except ValueError:  # no URL
+        return ""
 
 
 def _is_loopback(address: str) -> bool:
     """Return whether a URL or host is the sandbox itself."""
+    host = _host(address)
     try:
-        host = (urlsplit(address).hostname if "://" in address else address) or ""
         named = ip_address(host.partition("%")[0])
     except ValueError:  # a name, or no URL
         return host.rstrip(".").endswith("localhost")

@@ -288,7 +288,8 @@ def too_deep(value: Any) -> bool:
     """Return whether `value` has more than DEEPEST nested objects and arrays."""
     level = [value]
     for _ in range(DEEPEST + 1):
-        nested = [each for each in level if isinstance(each, dict | list | tuple)]
+        # One object may be in many places.
+        nested = {id(each): each for each in level if isinstance(each, dict | list | tuple)}.values()
         if not nested:
             return False
         level = [inner for each in nested for inner in (each.values() if isinstance(each, dict) else each)]

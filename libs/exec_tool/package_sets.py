@@ -89,6 +89,11 @@ class Dependencies:
         # A lock disappears with its last user.
         self._under_way: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
 
+    @property
+    def installs(self) -> bool:
+        """Whether sets that are missing can be installed."""
+        return self._installer is not None
+
     def make_folder(self) -> Path:
         """Create the folder if missing, and return it. Raises OSError."""
         self.cache.mkdir(parents=True, exist_ok=True)

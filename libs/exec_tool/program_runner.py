@@ -305,7 +305,7 @@ class CodeRunner:
                     folder,
                     keeps_files=self.keeps_files,
                     links=self._read_only,
-                    installs=self._dependencies is not None,
+                    installs=self._dependencies is not None and self._dependencies.installs,
                 )
                 with spans.part("fill"):
                     refused = await visit.fill()

@@ -51,7 +51,7 @@ class Visit:
     links: Collection[str] = ()
     """Folders of the workspace that are links."""
     installs: bool = False
-    """Whether a call can name dependencies."""
+    """Whether packages can be installed."""
 
     async def run(self, seconds: float, on_output: OnOutput | None, metrics: Metrics) -> ExecResult:
         """Run the program to its end, after `fill`. Collecting has a limit besides `seconds`."""
@@ -187,6 +187,7 @@ class Visit:
             raised=ended,
             has_result=has_result,
             has_network=self.sandbox.has_network,
+            refused=self.sandbox.last_refused,
             installs=self.installs,
             modules=folder.MODULES,
             paths=paths,

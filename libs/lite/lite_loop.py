@@ -53,29 +53,38 @@ async def run_lite(
         root: the folder; created if missing.
         max_iterations: most model calls of the run.
         lenient_fences: see `read_reply`.
-        redact: removes secrets from the text of files and of the model.
+        redact: puts `[REDACTED]` in the place of secrets in the text of files and of the model.
 
     Raises:
         InvalidOutput: a reply breaks the protocol.
         ToolFailed, PathRefused: a tool failed, or does not exist.
         ModelFailed: the model did not answer.
         LiteError: "Exceeded max iterations": no answer after `max_iterations` model calls.
+
+    Each error names the files that the run has written.
     """
     messages = [
         {"role": "system", "content": system_prompt(max_iterations)},
         {"role": "user", "content": task},
     ]
     steps: list[Step] = []
-    for _ in range(max_iterations):
-        text = redact(await model(messages))
-        reply = read_reply(text, lenient_fences=lenient_fences)
-        if isinstance(reply, Final):
-            steps.append(FinalStep(type="final", content=reply.content))
-            return reply.content, steps
-        result = redact(await asyncio.to_thread(call_tool, root, reply.name, reply.args))
-        steps.append(ToolStep(type="tool", name=reply.name, args=reply.args, result=result))
-        messages += [
-            {"role": "assistant", "content": text},
-            {"role": "user", "content": tool_result(reply.name, result)},
-        ]
-    raise LiteError("Exceeded max iterations")
+    written = set[str]()
+    try:
+        for _ in range(max_iterations):
+            text = redact(await model(messages))
+            reply = read_reply(text, lenient_fences=lenient_fences)
+            if isinstance(reply, Final):
+                steps.append(FinalStep(type="final", content=reply.content))
+                return reply.content, steps
+            result = await asyncio.to_thread(call_tool, root, reply.name, reply.args, redact)
+            steps.append(ToolStep(type="tool", name=reply.name, args=reply.args, result=result))
+            messages += [
+                {"role": "assistant", "content": text},
+                {"role": "user", "content": tool_result(reply.name, result)},
+            ]
+            if reply.name == "write_file":
+                written.add(reply.args["filePath"])
+        raise LiteError("Exceeded max iterations")
+    except LiteError as error:
+        error.written = written
+        raise

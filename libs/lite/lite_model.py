@@ -61,8 +61,8 @@ class LiteModel:
         other name.
 
         Raises:
-            ModelFailed: no connection, no answer in time, an error status, or a body that is not a chat
-                completion. The message never contains the key.
+            ModelFailed: no connection, no answer in time, an error status, a body that is not a chat
+                completion, or a refusal of the model. The message never contains the key.
             InvalidOutput: the reply has no text, or the server ended it before the end of its object.
         """
         while True:
@@ -77,24 +77,31 @@ class LiteModel:
         if not response.is_success:
             raise self._failed(response)
         try:
-            choice = response.json()["choices"][0]
+            body = response.json()
+            choice = body["choices"][0]
             content, end = choice["message"]["content"], choice.get("finish_reason")
+            refusal = choice["message"].get("refusal")
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             # Some servers report errors of a provider with status 200.
             if _error(response).get("message"):
                 raise self._failed(response) from None
             raise ModelFailed("Model error: the server's answer is not a chat completion") from None
+        if not content and refusal and isinstance(refusal, str):
+            raise self._shown(f"Model error: the model refuses: {refusal}")
         if end in _CUT_OFF and not _is_whole(content):
-            cut = f"the reply was cut off at {_MOST_TOKENS} tokens"
-            raise InvalidOutput(cut if end == "length" else f"the server ended the reply with {end!a:.80}")
+            raise InvalidOutput(
+                _cut(body.get("usage")) if end == "length" else f"the server ended the reply with {end!a:.80}"
+            )
         if not isinstance(content, str):
             raise InvalidOutput
         return content
 
     def _failed(self, response: httpx.Response) -> ModelFailed:
-        status = _status(response, self._key or "")
+        return self._shown(_status(response, self._key or ""))
+
+    def _shown(self, text: str) -> ModelFailed:
         # Cut at the end: a cut within the key would leave a part of it.
-        return ModelFailed((status.replace(self._key, "[REDACTED]") if self._key else status)[:_MAX_STATUS])
+        return ModelFailed((text.replace(self._key, "[REDACTED]") if self._key else text)[:_MAX_STATUS])
 
     async def _post(self, body: Mapping[str, Any]) -> httpx.Response:
         headers = {"Content-Type": "application/json"}
@@ -118,6 +125,15 @@ def _is_whole(content: object) -> bool:
     except InvalidOutput:
         return False
     return True
+
+
+def _cut(usage: object) -> str:
+    """Return how a reply was cut off. Servers have limits of their own."""
+    tokens = usage.get("completion_tokens") if isinstance(usage, dict) else None
+    if not isinstance(tokens, int):
+        return "the reply was cut off at its greatest length"
+    own = ", a limit of the server" if tokens < _MOST_TOKENS else ""
+    return f"the reply was cut off at {tokens:,} tokens{own}"
 
 
 def _error(response: httpx.Response) -> Mapping[str, Any]:

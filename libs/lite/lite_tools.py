@@ -34,6 +34,8 @@ _UNREACHABLE = " [not the exact name: no tool reaches the file by this path]"
 _TOO_LONG = " [the path is too long for the tools]"
 _NAMED_SO = " [a file whose name is the text before]"
 """Mark of a file whose path could be taken for another line of a listing."""
+_MARK = "[REDACTED]"
+"""What the caller's `redact` puts in the place of a secret."""
 _GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 """Errors of a folder that was removed meanwhile, or replaced by a file or a link."""
 _NO_FILE = {stat.S_IFLNK: " [a link, which is not followed]"}
@@ -43,7 +45,10 @@ class ToolFailed(LiteError):
     """A tool failed or does not exist."""
 
 
-def list_files(root: Path) -> str:
+Redact = Callable[[str], str]
+
+
+def list_files(root: Path, redact: Redact) -> str:
     """Return the files in the folder and below it: sorted, one path a line, or `(empty)`.
 
     What no tool can reach, such as a link, and a folder that cannot be read, has a mark in brackets. So has a
@@ -62,17 +67,22 @@ def list_files(root: Path) -> str:
                 break
             if path:
                 found.append(path)
-    shown = sorted(found)[:MAX_LISTED]
+    shown = [_hidden(line, redact) for line in sorted(found)[:MAX_LISTED]]
     if late:
         shown.append(f"(there may be more: the listing ended after {_SECONDS:g} s)")
     elif len(found) > MAX_LISTED:
         shown.append(f"({len(found) - MAX_LISTED:,} more)")
-    return "\n".join(shown) or "(empty)"
+    return redact("\n".join(shown)) or "(empty)"
 
 
-def read_file(root: Path, path: str) -> str:
+def read_file(root: Path, redact: Redact, path: str) -> str:
     """Return the text of a file."""
-    with resolve_sandbox_path(root, path) as place, os.fdopen(place.open_file(), "rb") as file:
+    with resolve_sandbox_path(root, path) as place:
+        return redact(_text(place, path))
+
+
+def _text(place: SandboxPath, path: str) -> str:
+    with os.fdopen(place.open_file(), "rb") as file:
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
         raise ToolFailed(f"read_file: {path!r} has more than {MAX_BYTES:,} bytes")
@@ -82,8 +92,11 @@ def read_file(root: Path, path: str) -> str:
         raise ToolFailed(f"read_file: {path!r} is not text in UTF-8") from None
 
 
-def write_file(root: Path, path: str, content: str) -> str:
-    """Create or replace a file in one step; missing folders are created."""
+def write_file(root: Path, redact: Redact, path: str, content: str) -> str:
+    """Create or replace a file in one step; missing folders are created.
+
+    A file with a secret is not replaced by a text that has the mark of a secret.
+    """
     try:
         data = content.encode("utf-8")
     except UnicodeEncodeError:
@@ -94,8 +107,20 @@ def write_file(root: Path, path: str, content: str) -> str:
         if (kind := place.kind()) not in (0, stat.S_IFREG):
             number = {stat.S_IFDIR: errno.EISDIR, stat.S_IFLNK: errno.ELOOP}.get(kind, errno.EINVAL)
             raise OSError(number, "no regular file")
+        if _MARK in content and kind and _has_secret(place, path, redact):
+            why = f"holds a known secret, which {_MARK} would replace: the file is as before"
+            raise ToolFailed(f"write_file: {path!r} {why}")
         place.replace(data)
     return f"Wrote {len(data):,} bytes to {path}"
+
+
+def _has_secret(place: SandboxPath, path: str, redact: Redact) -> bool:
+    """Return whether the tools have a text of this file without its secrets."""
+    try:
+        text = _text(place, path)
+    except (OSError, ToolFailed):  # no tool can read it
+        return False
+    return redact(text) != text
 
 
 TOOLS: Mapping[str, tuple[Callable[..., str], Sequence[str]]] = {
@@ -114,8 +139,10 @@ _REASONS = {
 }
 
 
-def call_tool(root: Path, name: str, args: Mapping[str, Any]) -> str:
+def call_tool(root: Path, name: str, args: Mapping[str, Any], redact: Redact = str) -> str:
     """Call a tool on the folder `root`. Blocks.
+
+    `redact`: removes secrets from what the tools read.
 
     Raises:
         ToolFailed: the tool does not exist or failed, or arguments are missing, unknown or no text. The
@@ -134,10 +161,16 @@ def call_tool(root: Path, name: str, args: Mapping[str, Any]) -> str:
         usage = f"Arguments of {name}: {', '.join(takes) or 'none'}"
         raise ToolFailed(f"{name}: {'; '.join(wrong)}. {usage}")
     try:
-        return call(root, *(args[key] for key in takes))
+        return call(root, redact, *(args[key] for key in takes))
     except OSError as error:
         why = _REASONS.get(error.errno or 0) or f"failed: {error.strerror}"
         raise ToolFailed(f"{name}: {args.get('filePath', '.')!r} {why}") from None
+
+
+def _hidden(line: str, redact: Redact) -> str:
+    """Return a line of a listing without secrets. The model never has a name with a secret."""
+    told = redact(line)
+    return told if told == line or line.endswith(_UNREACHABLE) else told + _UNREACHABLE
 
 
 def _files(folder: int, prefix: str, depth: int, *, exact: bool = True) -> Generator[str]:

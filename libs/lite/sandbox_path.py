@@ -11,7 +11,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,17 @@ UNFINISHED = re.compile(r"\.unfinished-[0-9a-f]{16}")
 
 
 class LiteError(Exception):
-    """Ends the run. `str(error)` is shown to the person: no secret, no path of this machine."""
+    """Ends the run. `str(error)` is shown to the person: no secret, no path of this machine.
+
+    It names the files in `written`, which the run wrote before.
+    """
+
+    written: Collection[str] = ()
+
+    def __str__(self) -> str:
+        told = super().__str__()
+        names = ", ".join(map(repr, sorted(self.written)))
+        return f"{told.removesuffix('.')}. Files written before: {names}" if names else told
 
 
 class PathRefused(LiteError):

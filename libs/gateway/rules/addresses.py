@@ -14,7 +14,17 @@ from typing import Final
 
 from libs.gateway.gateway_errors import GatewayError
 
-__all__ = ["Address", "IPAddress", "IPNetwork", "Lookup", "Resolve", "connect", "lookup", "resolve_public"]
+__all__ = [
+    "Address",
+    "IPAddress",
+    "IPNetwork",
+    "Lookup",
+    "Resolve",
+    "connect",
+    "gives_credentials",
+    "lookup",
+    "resolve_public",
+]
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -60,6 +70,14 @@ _SPECIAL: Final = tuple(
     ipaddress.ip_network(text)
     for text in ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "3fff::/20")  # unknown to older Pythons
 )
+
+
+def gives_credentials(host: str) -> bool:
+    """Return whether a host in normal form is an address at which clouds give credentials: it is refused."""
+    try:
+        return not _METADATA.isdisjoint(_forms(_plain(ipaddress.ip_address(host))))
+    except ValueError:
+        return False
 
 
 async def lookup(host: str, port: int) -> list[str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import idna
 
 from libs.gateway.gateway_errors import printable
+from libs.gateway.rules.addresses import gives_credentials
 
 if TYPE_CHECKING:
     from publicsuffixlist import PublicSuffixList
@@ -228,6 +229,8 @@ class Rules:
             return f"EGRESS_ALLOW is empty: {host} is refused, as every host is"
         if any((scheme, port) in ends for ends in self._ends(host)):
             return None
+        if gives_credentials(host):
+            return f"{host} is where clouds hand out credentials: no setting allows it"
         entry = f"{scheme}://{authority(scheme, host, port)}"
         where = authority("", host, port)
         return f"{where} is not in EGRESS_ALLOW: ask the person to add {entry} to it, or do without"

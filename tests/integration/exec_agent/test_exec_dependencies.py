@@ -122,6 +122,15 @@ def test_good_programs_with_packages_run(run: CodeRunner, index: Server) -> None
     }
 
 
+def test_packages_are_not_offered_where_nothing_may_be_installed(tmp_path: Path) -> None:
+    """Sets that were installed before can still be used."""
+    packages = Dependencies(tmp_path / "packages", None)
+    with runner(tmp_path, runner_dependencies=packages) as run:
+        error = run.run("import nosuchthing").error
+    assert error
+    assert (error.kind, error.hint[:33]) == ("dependency", "This runner installs no packages:")
+
+
 def test_cache_is_read_only(run: CodeRunner) -> None:
     code = (
         "import json, os, thing\nsaid = []\n"

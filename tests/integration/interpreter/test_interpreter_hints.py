@@ -146,7 +146,7 @@ class TestAfterAnError:
         )
         for code in ("cfg['city']", "os.environ['city']", "orders.apply(lambda row: cfg['city'])", "[][1]"):
             assert "DataFrame" not in block(code).output, code
-        for code in ("people.loc['city']", "orders.loc['city']", "orders['id']['city']"):
+        for code in ("people.loc['city']", "orders.loc['city']", "orders['id']['city']", "orders.xs('city')"):
             output = block(code).output
             assert "[people: a DataFrame" in output
             assert "merge" not in output, code

@@ -88,6 +88,21 @@ def test_wrong_file_is_named_once(files: Any, told: str) -> None:
     assert why_not(code="x", files=files) == told
 
 
+def shared(times: int) -> list[Any]:
+    """Return a list that JSON repeats 2**times times."""
+    args: list[Any] = []
+    for _ in range(times):
+        args = [args, args]
+    return args
+
+
+def test_argument_that_json_would_repeat_without_end_is_refused() -> None:
+    """Only the part of it that is allowed is encoded."""
+    assert why_not(code="x", args=shared(90)).startswith("args: has over 100,000 bytes as JSON: put it into")
+    assert why_not(code="x", args=["y" * 1_000_000] * 1_000_000).startswith("args: has over 100,000 bytes")
+    assert Call(code="x", args=shared(10)).args == shared(10)
+
+
 @pytest.mark.parametrize(
     "args", [None, "", [1, {"a": None}], deep(100)], ids=["null", "empty", "list", "deep"]
 )

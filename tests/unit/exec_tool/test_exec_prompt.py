@@ -13,6 +13,7 @@ from agent.prompts import exec_prompt
 from agent.prompts.exec_catalogue import FILE, load_catalogue, shown_apis
 from libs.exec_tool.execute_code_call import Call
 from libs.exec_tool.langchain_tool import execute_code_tool
+from libs.exec_tool.last_json import last_json
 from libs.exec_tool.program_runner import CodeRunner
 
 CATALOGUE = load_catalogue()
@@ -155,6 +156,15 @@ def test_prompt_states_the_rules() -> None:
     assert text.count("Good, for") == len(CATALOGUE.good) > 0
     assert text.count("Bad (") == len(CATALOGUE.bad) > 0
     assert "from zoneinfo import ZoneInfo" in text  # not pytz, and no offset by hand
+
+
+def test_model_reads_that_later_values_are_the_result() -> None:
+    """So it is, and a failure that the program has told before is lost: see `last_json`."""
+    assert "last object or array, or a later line that is a number" in exec_prompt.TOOL
+    text = exec_prompt.system_prompt(load_settings(None), CATALOGUE)
+    assert "A list after it, or a line after it with a number alone, would be taken as the result" in text
+    said = '{"ok": false, "error": "no data"}'
+    assert [last_json(f"{said}\n{later}\n").value for later in ("rows [1]", "3")] == [[1], 3]
 
 
 def test_new_entry_needs_no_code(tmp_path: Path) -> None:

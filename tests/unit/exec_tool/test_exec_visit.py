@@ -22,6 +22,7 @@ class Sandbox:
     """Runs the program. Every later command fails."""
 
     has_network = False
+    last_refused = ""
     redact = None
 
     def __init__(self, then: Exception | None) -> None:

@@ -89,6 +89,20 @@ async def test_failure_ends_the_run(tmp_path: Path, reply: Any, error: str) -> N
     assert len(says.asked) == 1
 
 
+@pytest.mark.parametrize(
+    ("last", "error"),
+    [
+        ("no object", "Invalid model output format. Files written before: 'a', 'b/c'"),
+        (tool("list_files"), "Exceeded max iterations. Files written before: 'a', 'b/c'"),
+    ],
+)
+async def test_failed_run_names_the_files_that_it_has_written(tmp_path: Path, last: Any, error: str) -> None:
+    files = [tool("write_file", filePath=path, content="x") for path in ("b/c", "a", "b/c")]
+    with pytest.raises(LiteError) as caught:
+        await run_lite("x", Says(*files, last), tmp_path, max_iterations=4)
+    assert str(caught.value) == error
+
+
 async def test_secrets_are_redacted(tmp_path: Path) -> None:
     (tmp_path / "env").write_text("KEY=s3cret-value")
     says = Says(tool("read_file", filePath="env"), final("It is s3cret-value."))
@@ -97,6 +111,31 @@ async def test_secrets_are_redacted(tmp_path: Path) -> None:
     )
     assert output == "It is [REDACTED]."
     assert "s3cret" not in json.dumps([steps, says.asked])
+
+
+async def test_file_with_a_secret_is_not_written_back_without_it(tmp_path: Path) -> None:
+    """What the model has read has the mark where the file has the secret."""
+
+    def redact(text: str) -> str:
+        return text.replace("s3cret-value", "[REDACTED]")
+
+    (tmp_path / "env").write_text("KEY=s3cret-value\nA=1\n")
+    (tmp_path / "log").write_text("the log shows [REDACTED]")
+    (tmp_path / "binary").write_bytes(b"\xff s3cret-value")
+    (tmp_path / "large").write_bytes(b"s3cret-value" * 100_000)
+    back = {"content": "KEY=[REDACTED]\nA=2\n"}
+    for path in ("log", "new", "binary", "large"):
+        await run_lite(
+            "x", Says(tool("write_file", filePath=path, **back), final("x")), tmp_path, redact=redact
+        )
+        assert (tmp_path / path).read_text() == back["content"]
+    with pytest.raises(LiteError, match=r"write_file: 'env' holds a known secret, which \[REDACTED\] would"):
+        await run_lite("x", Says(tool("write_file", filePath="env", **back)), tmp_path, redact=redact)
+    assert (tmp_path / "env").read_text() == "KEY=s3cret-value\nA=1\n"
+    await run_lite(
+        "x", Says(tool("write_file", filePath="env", content="KEY=\n"), final("x")), tmp_path, redact=redact
+    )
+    assert (tmp_path / "env").read_text() == "KEY=\n"
 
 
 @pytest.mark.parametrize(
@@ -164,6 +203,37 @@ async def test_long_error_of_the_server_shows_no_part_of_the_key() -> None:
             200,
             {"choices": [{"message": {"content": None}, "finish_reason": "tool_calls"}]},
             "Invalid model output format: the server ended the reply with 'tool_calls'",
+        ),
+        (
+            200,
+            {"choices": [{"message": {"content": None, "refusal": "I can't."}, "finish_reason": "stop"}]},
+            "Model error: the model refuses: I can't.",
+        ),
+        (
+            200,
+            {"choices": [{"message": {"content": "", "refusal": "sk-abcdef0123456789"}}]},
+            "Model error: the model refuses: [REDACTED]",
+        ),
+        (
+            200,
+            {
+                "choices": [{"message": {"content": '{"type": "fin'}, "finish_reason": "length"}],
+                "usage": {"completion_tokens": 37},
+            },
+            "Invalid model output format: the reply was cut off at 37 tokens, a limit of the server",
+        ),
+        (
+            200,
+            {
+                "choices": [{"message": {"content": '{"type": "fin'}, "finish_reason": "length"}],
+                "usage": {"completion_tokens": 600},
+            },
+            "Invalid model output format: the reply was cut off at 600 tokens",
+        ),
+        (
+            200,
+            {"choices": [{"message": {"content": None}, "finish_reason": "length"}], "usage": None},
+            "Invalid model output format: the reply was cut off at its greatest length",
         ),
     ],
 )

@@ -166,6 +166,19 @@ def test_name_of_a_file_cannot_imitate_another_line(root: Path) -> None:
     assert lines == sorted(["a [a link, which is not followed]", *(name + named_so for name in names)])
 
 
+def test_file_with_a_secret_in_its_path_is_marked(root: Path) -> None:
+    mark = " [not the exact name: no tool reaches the file by this path]"
+    for path in ("a.txt", "s3cret-value.txt", "of/s3cret-value/a", "s3cret-value\nb"):
+        call_tool(root, "write_file", {"filePath": path, "content": "x"})
+    listed = call_tool(root, "list_files", {}, lambda text: text.replace("s3cret-value", "[REDACTED]"))
+    assert listed.split("\n") == [
+        "a.txt",
+        f"of/[REDACTED]/a{mark}",
+        f"[REDACTED].txt{mark}",
+        f"[REDACTED]\\nb{mark}",
+    ]
+
+
 def test_folder_that_is_a_file_is_named(root: Path) -> None:
     root.parent.mkdir()
     root.touch()

@@ -194,7 +194,10 @@ def _lacking(inside: list[types.FrameType], kind: type, column: str) -> Any:
     for frame in inside:
         tables: list[Any] = [value for value in frame.f_locals.values() if type(value) is kind]
         if tables or "self" in frame.f_locals:
-            return next((table for table in tables if column not in table.columns), None)
+            lacking = next((table for table in tables if column not in table.columns), None)
+            if lacking is not None and any(each.f_locals.get("self") is lacking.index for each in inside):
+                return None  # it was asked for a row
+            return lacking
     return None
 
 

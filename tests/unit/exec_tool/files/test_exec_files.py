@@ -32,7 +32,14 @@ async def test_files_are_saved_for_their_thread(kept: ExportedFiles) -> None:
     assert await kept.files("2") == {}
 
 
+async def test_workspace_that_was_moved_is_not_made_again(kept: ExportedFiles, tmp_path: Path) -> None:
+    told = await kept.hand_over("1", {"results/x": b"1"})
+    assert told.endswith(" written to the user's folder: 'results/x' (the workspace was moved or removed).")
+    assert not (tmp_path / "workspace").exists()
+
+
 async def test_results_are_exported_to_the_workspace(kept: ExportedFiles, tmp_path: Path) -> None:
+    (tmp_path / "workspace").mkdir()
     await kept.hand_over("1", {"results/a/plot.png": b"png", "helper.py": b"x"})
     workspace = tmp_path / "workspace"
     assert (workspace / "results/a/plot.png").read_bytes() == b"png"

@@ -123,6 +123,16 @@ def test_refusal_names_host_and_setting() -> None:
     )
 
 
+@pytest.mark.parametrize("host", ["169.254.169.254", "[fd00:ec2::254]", "[::ffff:169.254.169.254]"])
+def test_address_that_no_setting_allows_is_named_so(host: str) -> None:
+    """Nobody is asked to list the address at which clouds give credentials."""
+    rules = Rules.parse(["example.com", "169.254.169.254:81"])
+    refused = rules.check("http", host, 80)
+    assert refused is not None
+    assert refused.endswith(" is where clouds hand out credentials: no setting allows it")
+    assert rules.check("http", "169.254.169.254", 81) is None  # refused when the address is looked at
+
+
 def test_several_entries_for_a_host_add_up() -> None:
     rules = Rules.parse(["example.com:81", "http://example.com", "*.example.com", "*.a.example.com:82"])
     assert rules.check("http", "example.com", 81) is None

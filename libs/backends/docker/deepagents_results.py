@@ -196,6 +196,14 @@ def delete(path: str, answer: Answer) -> DeleteResult:
     return DeleteResult(error=messages.get(code, f"Error deleting file '{path}': {_told(answer)}"))
 
 
+def joined(first: Answer, second: Answer) -> Answer:
+    """Return what two searches have found. If one has failed, return the answer of the second."""
+    if not (isinstance(first, tuple) and isinstance(second, tuple)):
+        return second
+    (one, _), (two, _) = first, second
+    return {name: one[name] + two[name] if name != "cut" else one[name] or two[name] for name in one}, b""
+
+
 def glob(path: str | None, answer: Answer) -> GlobResult:
     if not isinstance(answer, tuple):
         return GlobResult(error=f"Path '{_cut(path or '/workspace')}': {_reason(answer)}")

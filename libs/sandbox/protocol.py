@@ -78,10 +78,11 @@ class Sandbox(Tree, Protocol):
     The first call starts the sandbox. A dead sandbox is replaced at the next call and keeps its workspace.
 
     Every method raises SandboxError if the sandbox itself fails: DockerUnavailable, ImageMissing,
-    SandboxDied (the sandbox ended, the effect is unknown), SandboxBusy (its process limit is used up),
-    WorkspaceMissing (the workspace folder was removed on the host, or moved at least a second before). The
-    next call starts a new sandbox if another folder is at its path or at that of a folder mounted to read, or
-    if a mount below them came or went. Calls that run go on in the old folder.
+    SandboxDied (the sandbox ended, the effect is unknown; `output` is the beginning of what was printed),
+    SandboxBusy (its process limit is used up), WorkspaceMissing (the workspace folder was removed on the
+    host, or moved at least a second before). The next call starts a new sandbox if another folder is at its
+    path or at that of a folder mounted to read, or if a mount below them came or went. Calls that run go on
+    in the old folder.
 
     A command, a block or a file change with a key runs once, even if this process is killed. A second call
     with the key returns the recorded result; the time-outs may differ. CommandInterrupted: the first call has

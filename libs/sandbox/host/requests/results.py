@@ -28,7 +28,15 @@ _CUT = re.compile(r"(?:\n\[… [0-9,]+ characters left out[^\n]* …\](?=\n))+")
 _OFF_MIDDLE = 1_000
 """Most characters from the middle of an output to those lines. Notes stand before or after an output."""
 
-__all__ = ["as_builtin", "block_result", "failed_result", "file_result", "run_result", "shortened"]
+__all__ = [
+    "as_builtin",
+    "block_result",
+    "failed_result",
+    "file_result",
+    "received",
+    "run_result",
+    "shortened",
+]
 
 
 def run_result(
@@ -74,8 +82,10 @@ def block_result(limits: SandboxLimits, call: Call, answer: Answer, seconds: flo
 
 
 def failed_result(why: SandboxError | str) -> RunResult:
-    """Return a result for a sandbox error: exit code 125, with message and hint as output."""
+    """Return a result for a sandbox error: exit code 125, with message and hint at the end of the output."""
     output = f"{why} {why.hint}" if isinstance(why, SandboxError) else why
+    if isinstance(why, SandboxDied) and why.output:
+        output = f"{why.output}\n{output}"
     interrupted: Literal["stopped", "ended"] | None = None
     if isinstance(why, CommandInterrupted | SandboxDied):
         interrupted = "stopped" if isinstance(why, CommandStopped) else "ended"
@@ -89,6 +99,12 @@ def failed_result(why: SandboxError | str) -> RunResult:
         seconds=0.0,
         interrupted=interrupted,
     )
+
+
+def received(limits: SandboxLimits, call: Call) -> str:
+    """Return what has come of both outputs of a command whose sandbox has ended."""
+    outputs = (_decoded(call, bytes(call.data[fd] + call.tail[fd]), cut_off=True) for fd in (Fd.OUT, Fd.ERR))
+    return shortened("".join(outputs), limits.output_chars)
 
 
 def file_result(call: Call, answer: Answer, seconds: float) -> tuple[dict[str, Any], bytes]:

@@ -49,7 +49,7 @@ _OTHER_PROCESSES = 16
 """Processes for the supervisor, for idle workers and for an interpreter."""
 _GRACE = 0.2
 """Seconds for a worker's report after its processes were killed. Then the worker is killed."""
-_ENDED = (Ending.TIMEOUT, Ending.CANCELLED, Ending.LOST, Ending.ENDED)
+_ENDED = (Ending.TIMEOUT, Ending.CANCELLED, Ending.LOST, Ending.MEMORY, Ending.ENDED)
 """Endings after which no process of the request may be left."""
 _FOLDER = "/proc/self/cwd"
 """The workspace. Unlike `.`, this path needs no permission, which a command can take away with chmod."""
@@ -197,8 +197,7 @@ class Supervisor:
         if child.stopped and not job.ends:
             child.stopped = False
             continue_trees(child.pid)
-        if child.kind == Worker.FILE:  # other workers use little memory themselves
-            job.memory_kills = memory_kills()
+        job.memory_kills = memory_kills()
         self._streams[job.stream] = child
         self._workers.send(child, encode(job.stream, Kind.OPEN, job.payload) + job.early)
 
@@ -323,6 +322,6 @@ def _why_lost(job: Job, status: int | None, *, limited: bool) -> int:
     if status is not None and os.WIFEXITED(status):
         return Ending.LOST if limited else Ending.FAILED
     killed = status is not None and os.WTERMSIG(status) == SIGKILL
-    if killed and job.memory_kills is not None and memory_kills() > job.memory_kills:
+    if killed and memory_kills() > job.memory_kills:
         return Ending.MEMORY
     return Ending.LOST

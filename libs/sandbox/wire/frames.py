@@ -123,7 +123,7 @@ class Ending:
     WAITED = 5
     """The time-out passed, or the request was cancelled, before it was begun."""
     MEMORY = 6
-    """The kernel killed the worker, because the sandbox's memory is used up."""
+    """The worker was killed, and the kernel has killed a process, because the sandbox's memory is used up."""
     FAILED = 7
     """The worker ended by itself: an error of this project."""
     REMOVED = 8

@@ -52,7 +52,7 @@ def run_result(
         answer,
         seconds,
         late="everything the command started was ended",
-        lost="the process that ran it was killed, by this command or by another one: "
+        lost=f"the process that ran it was killed, {_killer(answer, 'by this command or by another one')}: "
         "everything it started was ended, its last output may be missing, and what other commands have left "
         "running may have ended, too",
         spills=spills,
@@ -76,9 +76,16 @@ def block_result(limits: SandboxLimits, call: Call, answer: Answer, seconds: flo
         answer,
         seconds,
         late=late,
-        lost="the process that kept the interpreter was killed, by this block or by a command: "
+        lost=f"the process that kept the interpreter was killed, "
+        f"{_killer(answer, 'by this block or by a command')}: "
         "its variables are lost, and its last output may be missing",
     )
+
+
+def _killer(answer: Answer, programs: str) -> str:
+    if answer.ending == Ending.MEMORY:
+        return "and the kernel has killed a process meanwhile, because the sandbox's memory is used up"
+    return programs
 
 
 def failed_result(why: SandboxError | str) -> RunResult:

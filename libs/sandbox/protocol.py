@@ -173,9 +173,10 @@ class Sandbox(Tree, Protocol):
 
         The value of a last expression is printed unless it is None or a semicolon follows. A block with
         `await` outside a function is one coroutine. Open figures are saved to `/results` and named, and
-        closed; those of a block that ends with KeyboardInterrupt are only closed. A figure that is not saved
-        whole leaves no file. A warning that an earlier block has shown is shown again. The exit code is 0, 1
-        after an exception, or 130 after an interrupt.
+        closed; those of a block that ends with KeyboardInterrupt, or an error in its place, are only closed.
+        A forked process saves none. A figure that is not saved whole leaves no file. A warning that an
+        earlier block has shown is shown again. The exit code is 0, 1 after an exception, or 130 after an
+        interrupt.
 
         A time-out interrupts the block, ends the processes that it has started and says so, and ends the
         interpreter if the block continues. The last line of the output says that variables are kept only if
@@ -190,9 +191,8 @@ class Sandbox(Tree, Protocol):
         interpreter's main thread since the last block come first, too, then the number of further ones, and
         the number of bytes that threads and processes of earlier blocks have printed since. What they print
         during a block is part of its output. If the kernel killed a process meanwhile, a line says so, as for
-        `run`. A traceback shows the last 100 calls of an error and of each cause. If the error has more, a
-        line has their number. Hints after an error say only what is certain, and how many names they leave
-        out.
+        `run`. A traceback shows the last 100 calls of an error and of each cause. If one has more, a line has
+        their number. Hints after an error say only what is certain, and how many names they leave out.
 
         No exception of a block ends the interpreter. The output says so if SystemExit ends a block before its
         last statement, with code 0, too. A trace or profile function (`sys.settrace`, `sys.setprofile`) ends

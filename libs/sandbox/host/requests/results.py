@@ -9,7 +9,7 @@ import time
 from typing import Any, Literal
 
 from libs.sandbox.errors import CommandInterrupted, CommandStopped, SandboxBusy, SandboxDied, SandboxError
-from libs.sandbox.host.requests.redacted_results import redacted_content, redacted_values
+from libs.sandbox.host.requests.redacted_results import redacted_answer, redacted_content
 from libs.sandbox.host.requests.request import Answer, Call
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.protocol import FileFailed, RunResult
@@ -146,7 +146,7 @@ def file_result(call: Call, answer: Answer, seconds: float) -> tuple[dict[str, A
             "failed", "the process that handled this file operation sent an unreadable answer; try again"
         )
     if call.redact:
-        message = redacted_values(call.redact, message)
+        message = redacted_answer(call.redact, message)
     if error := message.get("error"):
         raise FileFailed(str(error), str(message.get("detail", error)))
     content = bytes(call.data[Fd.OUT])

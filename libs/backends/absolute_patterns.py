@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import posixpath
 from typing import Final
 
 from deepagents.backends.protocol import GlobResult
 
-__all__ = ["WILDCARDS", "may_name_another"]
+from libs.sandbox import FOLDERS
+
+__all__ = ["WILDCARDS", "may_name_another", "may_name_system"]
 
 WILDCARDS: Final = frozenset("*?[{")
 
@@ -22,3 +25,14 @@ def may_name_another(pattern: str, found: GlobResult) -> bool:
     if found.error:
         return True
     return not (found.matches or found.truncated or WILDCARDS & set(pattern.split("/")[1]))
+
+
+def may_name_system(pattern: str, *, failed: bool) -> bool:
+    """Return whether a search in `/` may find files besides those that a search in `/workspace` finds.
+
+    `failed`: whether the latter has failed, as for a pattern that names only a folder of the system.
+    """
+    if not pattern.startswith("/"):
+        return False
+    first = posixpath.normpath(pattern).lstrip("/").split("/")[0]
+    return failed or not (WILDCARDS & set(first) or first in ("workspace", *FOLDERS))

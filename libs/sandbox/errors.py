@@ -72,6 +72,9 @@ class ImageMissing(SandboxError):
 class SandboxDied(SandboxError):
     """The sandbox ended while a command ran. The effect of the command is unknown."""
 
+    output = ""
+    """The beginning of what the command or block had printed."""
+
 
 class SandboxBusy(SandboxError):
     """The sandbox is alive but cannot start the command: its process limit is used up."""

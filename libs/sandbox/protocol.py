@@ -78,10 +78,11 @@ class Sandbox(Tree, Protocol):
     The first call starts the sandbox. A dead sandbox is replaced at the next call and keeps its workspace.
 
     Every method raises SandboxError if the sandbox itself fails: DockerUnavailable, ImageMissing,
-    SandboxDied (the sandbox ended, the effect is unknown), SandboxBusy (its process limit is used up),
-    WorkspaceMissing (the workspace folder was removed on the host, or moved at least a second before). The
-    next call starts a new sandbox if another folder is at its path or at that of a folder mounted to read, or
-    if a mount below them came or went. Calls that run go on in the old folder.
+    SandboxDied (the sandbox ended, the effect is unknown; `output` is the beginning of what was printed),
+    SandboxBusy (its process limit is used up), WorkspaceMissing (the workspace folder was removed on the
+    host, or moved at least a second before). The next call starts a new sandbox if another folder is at its
+    path or at that of a folder mounted to read, or if a mount below them came or went. Calls that run go on
+    in the old folder.
 
     A command, a block or a file change with a key runs once, even if this process is killed. A second call
     with the key returns the recorded result; the time-outs may differ. CommandInterrupted: the first call has
@@ -111,7 +112,8 @@ class Sandbox(Tree, Protocol):
         Returns when the shell exits. Its background children keep running; what they print in the next 100 ms
         is part of the output. A time-out and a cancellation end everything that the command started within
         half a second. If the kernel killed a process of the sandbox meanwhile, because the memory is used up,
-        the last line of the errors says so, whatever the exit code.
+        the last line of the errors says so, whatever the exit code. If that was after the latest result of a
+        command or block, the first line of the errors says so.
 
         Python writes no compiled modules (PYTHONDONTWRITEBYTECODE=1, unless the caller sets it). Otherwise a
         module that is changed within a second and keeps its size would run as it was before.
@@ -172,9 +174,10 @@ class Sandbox(Tree, Protocol):
 
         The value of a last expression is printed unless it is None or a semicolon follows. A block with
         `await` outside a function is one coroutine. Open figures are saved to `/results` and named, and
-        closed; those of a block that ends with KeyboardInterrupt are only closed. A figure that is not saved
-        whole leaves no file. A warning that an earlier block has shown is shown again. The exit code is 0, 1
-        after an exception, or 130 after an interrupt.
+        closed; those of a block that ends with KeyboardInterrupt, or an error in its place, are only closed.
+        A forked process saves none. A figure that is not saved whole leaves no file. A warning that an
+        earlier block has shown is shown again. The exit code is 0, 1 after an exception, or 130 after an
+        interrupt.
 
         A time-out interrupts the block, ends the processes that it has started and says so, and ends the
         interpreter if the block continues. The last line of the output says that variables are kept only if
@@ -189,9 +192,8 @@ class Sandbox(Tree, Protocol):
         interpreter's main thread since the last block come first, too, then the number of further ones, and
         the number of bytes that threads and processes of earlier blocks have printed since. What they print
         during a block is part of its output. If the kernel killed a process meanwhile, a line says so, as for
-        `run`. A traceback shows the last 100 calls of an error and of each cause. If the error has more, a
-        line has their number. Hints after an error say only what is certain, and how many names they leave
-        out.
+        `run`. A traceback shows the last 100 calls of an error and of each cause. If one has more, a line has
+        their number. Hints after an error say only what is certain, and how many names they leave out.
 
         No exception of a block ends the interpreter. The output says so if SystemExit ends a block before its
         last statement, with code 0, too. A trace or profile function (`sys.settrace`, `sys.setprofile`) ends
@@ -274,8 +276,9 @@ class Sandbox(Tree, Protocol):
         returns what it has found; a deletion stops after 25 s and says so. Answers say what they leave out:
         `cut` of `ls`, `glob` and `grep`, and `unread` and `unread_first` of `grep` (number and first names of
         the files and folders that it could not search). A path of an answer reaches the file that it was
-        listed for, unless it has over 4,095 bytes, which no operation takes: bytes that are not UTF-8 are
-        surrogates, as with `os.fsdecode`. Texts are written exactly as given, or refused.
+        listed for, unless it has over 4,095 bytes, which no operation takes, or is one of `hidden`, which
+        held a known secret: bytes that are not UTF-8 are surrogates, as with `os.fsdecode`. Texts are written
+        exactly as given, or refused.
 
         A path means the same as to a command: `..` behind a missing folder is file_not_found. `page` shows
         each line end as a line feed, and tells at which byte the rest of a cut line begins. `edit` and `grep`

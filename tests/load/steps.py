@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from libs.sandbox import RunResult
-from libs.sandbox.guest.workers.memory_kills import NO_MEMORY
+from libs.sandbox.guest.workers.memory_kills import NO_MEMORY, NO_MEMORY_BEFORE
 from tests.load.ledger import Ledger, digest
 from tests.support.sandboxes import NEW_INTERPRETER
 
@@ -18,11 +18,11 @@ _FLOODED = "".join(f"{number}\n" for number in range(1, _FLOOD + 1))
 _TOKENS = 25
 """Number of tokens of a journal. After that many the journal is removed and another one begins."""
 _ENDED = re.compile(
-    r"\[the process that ran it was killed, by this command or by another one: "
+    r"\[the process that ran it was killed, (by this command or by another one|and the kernel .*): "
     r"everything it started was ended, its last output may be missing, and what other commands have left "
     r"running may have ended, too\]"
-    r"|\[the process that kept the interpreter was killed, by this block or by a command: "
-    r"its variables are lost, and its last output may be missing\]"
+    r"|\[the process that kept the interpreter was killed, (by this block or by a command|and the kernel .*)"
+    r": its variables are lost, and its last output may be missing\]"
     r"|\[the interpreter was ended by signal 9\b.*: its variables are lost\]"
     r"|bash: line 1: +\d+ Killed\b.*"
 )
@@ -33,8 +33,11 @@ def _nothing(_: Any) -> str | None:
     return None
 
 
-def _without(line: str, result: RunResult) -> RunResult:
-    return replace(result, output=result.output.replace(line, "", 1))
+def _without_memory_kills(result: RunResult) -> RunResult:
+    output = result.output
+    for line in (NO_MEMORY, NO_MEMORY_BEFORE):
+        output = output.replace(line.decode(), "", 1)
+    return replace(result, output=output)
 
 
 @dataclass
@@ -81,7 +84,7 @@ class Steps:
             step = self._random.choice(self._kinds)()
         if self._harsh and step.method in {"run", "run_python"}:
             # Another program of the sandbox may have filled the memory meanwhile.
-            return replace(step, wrong=lambda result: step.wrong(_without(NO_MEMORY.decode(), result)))
+            return replace(step, wrong=lambda result: step.wrong(_without_memory_kills(result)))
         return step
 
     def _explained(self, result: RunResult, output: str, *, writes: bool = False) -> bool:

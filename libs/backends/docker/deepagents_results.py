@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Collection
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -59,8 +60,13 @@ def _told(error: FileFailed | SandboxError) -> str:
     return f"{error} {error.hint}" if isinstance(error, SandboxError) else str(error)
 
 
-def _shown(path: str) -> str:
-    """Return a printable path. A path gets a mark if file tools do not take it: not UTF-8, or too long."""
+def _shown(path: str, hidden: Collection[str] = ()) -> str:
+    """Return a printable path. A path gets a mark if file tools do not take it: not UTF-8, or too long.
+
+    `hidden`: paths without a known secret that they held.
+    """
+    if path in hidden:
+        return f"{_shown(path)}{_MARK}[the name holds a known secret: only a command reaches it, as with *]"
     raw = path.encode("utf-8", "surrogateescape")
     try:
         mark = f"{_MARK}[over {MAX_PATH:,} bytes: only a command that changes to its folder reaches it]"
@@ -74,18 +80,19 @@ def _cut(text: str) -> str:
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
 
 
-def _in_one_line(path: str) -> str:
+def _in_one_line(path: str, hidden: Collection[str] = ()) -> str:
     """Return a printable path for a listing of lines, in which a line end would begin another path."""
     if not {"\n", "\r"} & set(path):
-        return _shown(path)
-    line = _shown(path).replace("\n", "\\n").replace("\r", "\\r")
+        return _shown(path, hidden)
+    line = _shown(path, hidden).replace("\n", "\\n").replace("\r", "\\r")
     return f"{line}{_MARK}[the name has a line end, shown here as \\n or \\r]"
 
 
 def ls(path: str, answer: Answer) -> LsResult:
     if not isinstance(answer, tuple):
         return LsResult(error=f"Path '{_cut(path)}': {_reason(answer)}")
-    entries = [_info(entry) for entry in answer[0]["entries"]]
+    hidden = _hidden(answer[0])
+    entries = [_info(entry, hidden) for entry in answer[0]["entries"]]
     if answer[0]["cut"]:
         # deepagents shows no entries beside an error.
         mark = f"[only {len(entries):,} entries are listed: find the others with glob or a command]"
@@ -93,8 +100,12 @@ def ls(path: str, answer: Answer) -> LsResult:
     return LsResult(entries=entries)
 
 
-def _info(entry: dict[str, Any]) -> FileInfo:
-    info = FileInfo(path=_shown(entry["path"]), is_dir=entry["is_dir"])
+def _hidden(found: dict[str, Any]) -> Collection[str]:
+    return set(found.get("hidden", ()))
+
+
+def _info(entry: dict[str, Any], hidden: Collection[str]) -> FileInfo:
+    info = FileInfo(path=_shown(entry["path"], hidden), is_dir=entry["is_dir"])
     if "size" in entry:
         info["size"] = entry["size"]
         with suppress(ValueError, OverflowError, OSError):  # a year that datetime does not have
@@ -196,11 +207,20 @@ def delete(path: str, answer: Answer) -> DeleteResult:
     return DeleteResult(error=messages.get(code, f"Error deleting file '{path}': {_told(answer)}"))
 
 
+def joined(first: Answer, second: Answer) -> Answer:
+    """Return what two searches have found. If one has failed, return the answer of the second."""
+    if not (isinstance(first, tuple) and isinstance(second, tuple)):
+        return second
+    (one, _), (two, _) = first, second
+    return {name: one[name] + two[name] if name != "cut" else one[name] or two[name] for name in one}, b""
+
+
 def glob(path: str | None, answer: Answer) -> GlobResult:
     if not isinstance(answer, tuple):
         return GlobResult(error=f"Path '{_cut(path or '/workspace')}': {_reason(answer)}")
     found, _ = answer
-    matches = [FileInfo(path=_shown(name), is_dir=False) for name in found["paths"]]
+    hidden = _hidden(found)
+    matches = [FileInfo(path=_shown(name, hidden), is_dir=False) for name in found["paths"]]
     return GlobResult(matches=matches, truncated=bool(found["cut"]), truncation_reason=found["cut"])
 
 
@@ -208,9 +228,10 @@ def grep(path: str | None, answer: Answer) -> GrepResult:
     if not isinstance(answer, tuple):
         return GrepResult(error=f"Path '{_cut(path or '/workspace')}': {_reason(answer)}")
     found, _ = answer
+    hidden = _hidden(found)
     matches = [
         GrepMatch(
-            path=_in_one_line(item["path"]),
+            path=_in_one_line(item["path"], hidden),
             line=item["line"],
             text=item["text"] + _LINE_CUT * ("cut_after" in item) + _NOT_UTF_8 * ("replaced" in item),
         )
@@ -223,7 +244,8 @@ def _unread(found: dict[str, Any]) -> str | None:
     """Return the message about files that a search could not read. deepagents shows the matches below it."""
     if not found["unread"]:
         return None
-    names = ", ".join(_cut(_in_one_line(name)) for name in found["unread_first"])
+    hidden = _hidden(found)
+    names = ", ".join(_cut(_in_one_line(name, hidden)) for name in found["unread_first"])
     more = ", …" if found["unread"] > len(found["unread_first"]) else ""
     cut = " The search was also cut: there may be more matches." if found["cut"] else ""
     rest = "" if found["matches"] or found["cut"] else _NO_MATCH

@@ -18,7 +18,7 @@ from deepagents.backends.protocol import (
 )
 from deepagents.backends.sandbox import BaseSandbox
 
-from libs.backends.absolute_patterns import may_name_another
+from libs.backends.absolute_patterns import may_name_system
 from libs.backends.asynchronous_backend import AsyncBackend
 from libs.backends.docker import deepagents_results as answers
 from libs.backends.docker.deepagents_results import Answer
@@ -78,18 +78,25 @@ class SandboxFiles(AsyncBackend, BaseSandbox):
         return answers.delete(file_path, await self._changed("delete", path=file_path))
 
     async def aglob(self, pattern: str, path: str | None = None) -> GlobResult:
-        """Find files. Without a path, the pattern is relative to `/workspace`, or an absolute path."""
-        found = answers.glob(path, await self._file("glob", path=path or WORKSPACE, pattern=pattern))
-        if path is None and may_name_another(pattern, found):
-            found = answers.glob(path, await self._file("glob", path="/", pattern=pattern))
-        return found
+        """Find files. Without a path, an absolute pattern is also taken from `/workspace`."""
+        answer = await self._search("glob", path, pattern)
+        return answers.glob(path, answer)
 
     async def agrep(
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
     ) -> GrepResult:
-        folder = path or WORKSPACE
-        answer = await self._file("grep", path=folder, text=pattern, pattern=glob, most=max_count)
+        """Find lines. `glob` is as the pattern of `aglob`."""
+        answer = await self._search("grep", path, glob, text=pattern, most=max_count)
         return answers.grep(path, answer)
+
+    async def _search(self, do: str, path: str | None, pattern: str | None, **arguments: Any) -> Answer:
+        answer = await self._file(do, path=path or WORKSPACE, pattern=pattern, **arguments)
+        if path is not None or not may_name_system(pattern or "", failed=not isinstance(answer, tuple)):
+            return answer
+        # The workspace may have a folder of this name, too. The paths of the matches tell them apart.
+        if isinstance(answer, tuple) and arguments.get("most"):
+            arguments["most"] -= len(answer[0]["matches"])
+        return answers.joined(answer, await self._file(do, path="/", pattern=pattern, **arguments))
 
     async def aupload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
         """Create or replace files; see `libs.sandbox.protocol.Sandbox.write_file`."""

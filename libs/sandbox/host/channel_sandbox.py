@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from libs.redaction import Redact
-from libs.sandbox.errors import SandboxError
+from libs.sandbox.errors import SandboxDied, SandboxError
 from libs.sandbox.host.awaited_answers import Feed
 from libs.sandbox.host.channel import Channel
 from libs.sandbox.host.lifecycle import SandboxLife
@@ -29,6 +29,7 @@ from libs.sandbox.host.requests import (
     file_asked,
     file_request,
     file_result,
+    received,
     run_asked,
     run_request,
     run_result,
@@ -130,6 +131,7 @@ class ChannelSandbox(SandboxLife):
             return await self._run(
                 partial(self._ask, payload, seconds, on_output=on_output, uses=uses, sent=calls.append),
                 result,
+                calls,
                 live=on_output,
                 note_new=note_new,
                 alone=alone,
@@ -167,6 +169,7 @@ class ChannelSandbox(SandboxLife):
             return await self._run(
                 partial(self._ask, payload, seconds, on_output=on_output, uses=uses, sent=block.sent),
                 result,
+                block.calls,
                 live=on_output,
                 note_new=note_new,
                 alone=alone,
@@ -181,12 +184,16 @@ class ChannelSandbox(SandboxLife):
         self,
         ask: Callable[[], Awaitable[tuple[Call, Answer]]],
         result: Callable[[Call, Answer], RunResult],
+        calls: Sequence[Call],
         *,
         live: OnOutput | None,
         note_new: bool,
         alone: bool,
     ) -> RunResult:
-        """Run a command or a block. See `Sandbox.run` for `note_new` and `alone`."""
+        """Run a command or a block. See `Sandbox.run` for `note_new` and `alone`.
+
+        `calls`: the requests that `ask` has sent.
+        """
         thread = self._thread()
         earlier = note_new and await self._begins()
         async with self.turns.command(thread):
@@ -196,6 +203,9 @@ class ChannelSandbox(SandboxLife):
                 call, answer = await ask()
                 if alone and answer.left_running:
                     self._programs.end_left(thread, call.stream, call.sandbox)
+            except SandboxDied as error:
+                error.output = received(self.limits, calls[-1]) if calls else ""
+                raise
             finally:
                 # The supervisor renews the workers before it begins another request.
                 if alone and (channel := self._live()):

@@ -15,6 +15,8 @@ One request, from the host's side::
     TAIL*                                           the end of an output that was cut in the middle
     END     ANSWER + report (messages.py)           ends the stream; nothing follows on it
 
+Before an OPEN, the supervisor may send its worker a LIVE: what the output begins with.
+
 Stream 0 belongs to the supervisor: its END says that the supervisor is ready. A CANCEL from the host stops
 the idle interpreters until their next blocks, and renews the other idle workers and the proxy's listeners.
 
@@ -123,7 +125,7 @@ class Ending:
     WAITED = 5
     """The time-out passed, or the request was cancelled, before it was begun."""
     MEMORY = 6
-    """The kernel killed the worker, because the sandbox's memory is used up."""
+    """The worker was killed, and the kernel has killed a process, because the sandbox's memory is used up."""
     FAILED = 7
     """The worker ended by itself: an error of this project."""
     REMOVED = 8

@@ -213,6 +213,11 @@ class TestErrors:
         told = "[the traceback shows at most the last 100 of 502 calls]\n"
         assert block("f(500)").output.endswith(f"ZeroDivisionError: division by zero\n{told}")
         assert block("f(50)").output.endswith("ZeroDivisionError: division by zero\n")
+        caused = "try: f(500)\nexcept ArithmeticError as error: "
+        told = "\n[the traceback shows at most the last 100 of 502 calls of the cause ZeroDivisionError]\n"
+        assert block(caused + "raise KeyError(1) from error").output.endswith(f"KeyError: 1{told}")
+        assert block(caused + "int('x')").output.endswith(f"'x'{told}")
+        assert block(caused + "raise KeyError(1) from None").output.endswith("KeyError: 1\n")
 
     def test_syntax_error_shows_the_line(self, block: Session) -> None:
         result = block("x = 1\ny = = 2")

@@ -161,6 +161,20 @@ class TestTold:
         )
         assert "ZeroDivisionError: division by zero" in block("1 / 0").output
 
+    def test_figures_are_saved_once_and_not_after_a_changed_interrupt(self, block: Session) -> None:
+        block(
+            "import os, sys, types\nsys.modules['matplotlib.pyplot'] = plt = types.ModuleType('plt')\n"
+            "drawn = [1]\nplt.get_fignums = lambda: [*drawn]\nplt.close = drawn.remove"
+        )
+        saved = "[a figure could not be saved, and is closed: "
+        block("drawn.append(1)")
+        told = block("drawn.append(1)\nif not os.fork(): sys.exit(3)\nprint(os.wait()[1] >> 8)").output
+        assert told.startswith(f"3\n{saved}")
+        assert told.count(saved) == 1
+        for error in ("ValueError('mine') from None", "SystemExit(130)"):
+            changed = f"drawn.append(1)\ntry: raise KeyboardInterrupt\nexcept BaseException: raise {error}"
+            assert "[a figure was not saved: the block was interrupted" in block(changed).output
+
     def test_modules_that_a_block_deletes_are_no_error_of_later_blocks(self, block: Session) -> None:
         result = block("import sys\nkept_modules = sys.modules\ndel sys.modules")
         assert result.exit_code == 0

@@ -15,7 +15,9 @@ import pytest
 from libs.sandbox.guest.interpreter import block_calls, block_figures
 from libs.sandbox.guest.workers.children import Job
 from libs.sandbox.guest.workers.kill_process_trees import children_of, descendants, moment
+from libs.sandbox.host.requests import Answer, Call, run_result
 from libs.sandbox.image_contents import write_guest
+from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.wire.frames import REQUEST, Ending, Worker
 from libs.sandbox.wire.messages import BlockRequest
 
@@ -158,6 +160,7 @@ print(len(os.listdir("/proc/self/fd")) - held)
         (BLOCK, Ending.TIMEOUT, True, Ending.DONE, Ending.ENDED),
         (BLOCK, Ending.CANCELLED, True, Ending.CANCELLED, Ending.CANCELLED),
         (COMMAND, Ending.TIMEOUT, False, Ending.DONE, Ending.TIMEOUT),
+        (BLOCK, Ending.TIMEOUT, False, Ending.MEMORY, Ending.ENDED),
         (COMMAND, None, False, Ending.LOST, Ending.LOST),
     ],
 )
@@ -167,6 +170,26 @@ def test_variables_are_kept_only_if_the_supervisor_has_not_killed_the_interprete
     job = Job(1, request_)
     job.ended_by, job.killed = ended_by, killed
     assert job.ending(reported) == ending
+
+
+@pytest.mark.parametrize(("kills", "cause"), [(1, "by this command or by another"), (2, "and the kernel")])
+def test_killed_worker_of_a_command_says_whether_memory_was_used_up(
+    folder: Path, kills: int, cause: str
+) -> None:
+    program = f"""
+from types import SimpleNamespace
+from libs.sandbox.guest import supervisor
+from libs.sandbox.guest.workers.children import Job
+supervisor.memory_kills = lambda: 1
+served = supervisor.Supervisor(None)
+served._workers.send = lambda *_: None
+served._give(SimpleNamespace(kind=0, stopped=False), job := Job(1, {COMMAND!r}))
+supervisor.memory_kills = lambda: {kills}
+print(supervisor._why_lost(job, 9, limited=False))
+"""
+    answer = Answer(int(inside(folder, program)), b"")
+    result = run_result(SandboxLimits(), Call(1, b"", None), answer, 1.0)
+    assert result.output.startswith(f"[the process that ran it was killed, {cause}")
 
 
 def test_process_started_just_before_a_moment_is_older() -> None:

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from libs.sandbox import SandboxDied, SandboxLimits
 from libs.sandbox.guest.workers.capture import Captured
 from libs.sandbox.guest.workers.output_limit import Output
 from libs.sandbox.guest.workers.spill import make_room
-from libs.sandbox.host import shortened
+from libs.sandbox.host import failed_result, shortened
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from libs.sandbox.wire.frames import Decoder, Fd, Kind
 from tests.support.programs import finished
@@ -133,6 +134,22 @@ def test_removed_spill_file_is_told(tmp_path: Path) -> None:
         kept = sandbox.run("seq 200000; rm -rf .output/none; sleep .2; echo end")
         assert kept.spill_path
         assert f"the whole output is in {kept.spill_path}" in kept.output
+
+
+def test_what_was_printed_before_the_end_of_the_sandbox_is_told(tmp_path: Path) -> None:
+    with LocalSandbox(tmp_path, limits=SandboxLimits(output_chars=1_000)) as sandbox:
+
+        def end(_: bytes) -> None:
+            assert sandbox.process
+            sandbox.process.kill()
+
+        with pytest.raises(SandboxDied) as command:
+            sandbox.run("echo begun; sleep 20", on_output=end, merge_stderr=False)
+        with pytest.raises(SandboxDied) as block:
+            sandbox.run_python("import time; print('b' * 9_000); time.sleep(20)", session="a", on_output=end)
+    assert failed_result(command.value).output == f"begun\n\n{command.value} {command.value.hint}"
+    assert block.value.output.startswith("b" * 500)
+    assert len(block.value.output) < 1_100
 
 
 def test_gap_in_live_output_is_marked() -> None:

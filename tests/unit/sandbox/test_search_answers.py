@@ -11,6 +11,8 @@ from libs.backends.docker import deepagents_results
 from libs.sandbox.guest.files import file_worker, matching_lines, search
 from libs.sandbox.guest.files.search import glob, grep
 from libs.sandbox.guest.files.text_files import read_page
+from libs.sandbox.host.local_sandbox import LocalSandbox
+from tests.support.canary_texts import KNOWN, MARK, TOKEN
 
 MIB = 1 << 20
 BINARY = "[a binary file matches]"
@@ -56,6 +58,20 @@ def test_name_with_a_line_end_is_not_taken_for_another_path(tmp_path: Path) -> N
     assert [match["path"] for match in matches] == [
         rf"{tmp_path}/a\n/b\r // [the name has a line end, shown here as \n or \r]"
     ]
+
+
+def test_name_with_a_known_secret_is_marked_as_unreachable(tmp_path: Path) -> None:
+    for name in (TOKEN, "a.txt"):
+        (tmp_path / name).write_text("needle")
+    with LocalSandbox(tmp_path, redact=KNOWN) as sandbox:
+        listed = deepagents_results.ls("/", sandbox.file("ls", path=str(tmp_path))).entries
+        named = deepagents_results.glob("/", sandbox.file("glob", path=str(tmp_path), pattern="*")).matches
+        lines = sandbox.file("grep", path=str(tmp_path), text="needle", pattern=None, most=None)
+        found = deepagents_results.grep("/", lines).matches
+    mark = " // [the name holds a known secret: only a command reaches it, as with *]"
+    shown = [f"{tmp_path}/{MARK}{mark}", f"{tmp_path}/a.txt"]
+    for answer in (listed, named, found):
+        assert sorted(item["path"] for item in answer or []) == shown
 
 
 @pytest.mark.parametrize(

@@ -177,6 +177,8 @@ def new_file(path: str, *, replace: bool) -> Iterator[int]:
     """
     refuse_lost_parents(path)
     if replace:
+        with contextlib.suppress(FileNotFoundError):
+            os.stat(path)  # a link may lead to `file/`
         target = os.path.realpath(path)
     else:
         # Do not follow the last part: a link with that name exists.

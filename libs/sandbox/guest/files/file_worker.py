@@ -12,6 +12,7 @@ import errno
 import hashlib
 import json
 import os
+import resource
 import stat
 import subprocess
 from collections.abc import Callable, Iterator
@@ -283,6 +284,8 @@ def _detail(error: OSError) -> str:
         return "the whole workspace is read-only: a person must make its disk writable on the host"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"{detail}: remove files there, or choose another folder (/workspace and /tmp are two disks)"
+    if error.errno == errno.EFBIG:
+        return f"{detail}: a file has at most {resource.getrlimit(resource.RLIMIT_FSIZE)[0]:,} bytes here"
     return detail
 
 

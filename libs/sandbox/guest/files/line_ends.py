@@ -54,12 +54,20 @@ def replaced(content: bytes, old: bytes, new: bytes, *, everywhere: bool, most: 
     pieces: list[bytes] = []
     beside = _EndsBeside(content)
     size = done = 0
+    byte = b""  # the last of the result
     for begin, end in _places(content, shown, old):
         first, last, given = begin, end, new
         if b"\r" not in new:
             first = _forward(content, begin, before)
             last = _forward(content, first, len(old) - before - after)
             given = _joined(lines, content, first, last, beside)
+            # Otherwise a lone `\r` and a `\n` beside it would become one line end.
+            byte = content[first - 1 : first] if first > done else byte
+            if given.startswith(b"\n") and byte == b"\r":
+                given = b"\r" + given
+            if given.endswith(b"\r") and content.startswith(b"\n", last):
+                given += b"\n"
+            byte = given[-1:] or byte
         pieces += content[done:first], given
         size += first - done + len(given)
         done = last

@@ -24,7 +24,6 @@ from libs.sandbox.guest.files.disk import (
     lock,
     locked,
     open_folder,
-    refuse_lost_parents,
     refuse_unwritable,
     write_all,
 )
@@ -56,7 +55,7 @@ def rewrite(path: str, change: Callable[[int], bytes | None]) -> None:
         InUse: a program keeps the file locked, open for writing, or changes it all the time.
         OSError, NotRegular: the file cannot be opened or replaced.
     """
-    refuse_lost_parents(path)
+    os.stat(path)  # the kernel's error for a path, or a link, that `os.path.realpath` takes for another one
     end = time.monotonic() + LOCK_SECONDS
     while True:
         target = os.path.realpath(path)

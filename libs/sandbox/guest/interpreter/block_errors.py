@@ -66,11 +66,22 @@ def _traceback(error: BaseException) -> list[str]:
 
 
 def _left_out(_: dict[str, Any], error: BaseException) -> list[str]:
-    """Return a line if the traceback lacks calls. Python counts how often a line repeats without them."""
-    calls = sum(not _is_of_interpreter(trace.tb_frame.f_code.co_filename) for trace in _traces(error))
-    if calls <= -_FRAMES:
-        return []
-    return [f"[the traceback shows at most the last {-_FRAMES} of {calls:,} calls]\n"]
+    """Return a line for the error, and for each cause, of which the traceback lacks calls.
+
+    Python counts how often a line repeats without them.
+    """
+    lines = []
+    of, seen = "", set[int]()
+    earlier: BaseException | None = error
+    while earlier is not None and id(earlier) not in seen:
+        seen.add(id(earlier))
+        names = [trace.tb_frame.f_code.co_filename for trace in _traces(earlier)]
+        calls = sum(not _is_of_interpreter(name) for name in names)
+        if calls > -_FRAMES and (not of or any(map(_is_own, names[_FRAMES:]))):
+            lines.append(f"[the traceback shows at most the last {-_FRAMES} of {calls:,} calls{of}]\n")
+        earlier = earlier.__cause__ if earlier.__suppress_context__ else earlier.__context__
+        of = f" of the cause {type(earlier).__name__}"
+    return lines
 
 
 def _own(error: traceback.TracebackException) -> traceback.TracebackException:

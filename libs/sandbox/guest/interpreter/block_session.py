@@ -172,15 +172,16 @@ class Session:
         interrupted = False
         try:
             self._execute(source, name)
-        except KeyboardInterrupt:
-            interrupted = True
+        except BaseException as error:
+            interrupted = bool(attempt(_is_interrupt, error))
             raise
         finally:
             # A trace or profile function may raise at every call of this program.
             _set_trace(None)
             if callable(_profile()):  # cProfile is no function, and may go on in the next block
                 _set_profile(None)
-            self._figures.save(interrupted=interrupted)
+            if getpid() == self._own:  # a forked child has copies of the figures
+                self._figures.save(interrupted=interrupted)
 
     def _keep_source(self, name: str, source: str) -> None:
         """Keep the source for tracebacks and inspect.getsource. Only the latest sources are kept."""
@@ -278,6 +279,18 @@ def _warn_again() -> None:
     """
     with warnings.catch_warnings():
         pass  # changes no filter, but Python forgets which warnings it has shown: see `warnings`
+
+
+def _is_interrupt(error: BaseException) -> bool:
+    """Return whether an error is KeyboardInterrupt, or was raised while one was handled."""
+    seen = set[int]()
+    earlier: BaseException | None = error
+    while earlier is not None and id(earlier) not in seen:
+        if issubclass(type(earlier), KeyboardInterrupt):
+            return True
+        seen.add(id(earlier))
+        earlier = earlier.__context__
+    return False
 
 
 def _flush(name: str) -> None:

@@ -31,8 +31,8 @@ class Job:
         """The `Ending` of a request that was ended early."""
         self.killed = False
         """Whether its processes were killed after it ignored an interrupt."""
-        self.memory_kills: int | None = None
-        """The result of `memory_kills` when a file operation began."""
+        self.memory_kills = 0
+        """The result of `memory_kills` when the request was given to a worker."""
         self.session: bytes | None = None
         """The session of a block."""
         self.ends = False
@@ -47,7 +47,7 @@ class Job:
             return reported
         if self.session is None:
             return self.ended_by
-        if not self.killed and reported != Ending.LOST:
+        if not self.killed and reported not in (Ending.LOST, Ending.MEMORY):
             return reported  # only the worker knows whether it has interrupted the block
         return Ending.ENDED if self.ended_by == Ending.TIMEOUT else self.ended_by
 

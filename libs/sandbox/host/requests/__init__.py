@@ -23,6 +23,7 @@ from libs.sandbox.host.requests.results import (
     block_result,
     failed_result,
     file_result,
+    received,
     run_result,
     shortened,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "file_asked",
     "file_request",
     "file_result",
+    "received",
     "redacted_content",
     "redacted_errors",
     "redacted_values",

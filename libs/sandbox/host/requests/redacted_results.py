@@ -12,7 +12,10 @@ from libs.redaction import Redact, RedactStream
 from libs.sandbox.errors import SandboxError
 from libs.sandbox.protocol import FileFailed, OnOutput
 
-__all__ = ["LiveOutput", "redacted_content", "redacted_errors", "redacted_values"]
+__all__ = ["LiveOutput", "redacted_answer", "redacted_content", "redacted_errors", "redacted_values"]
+
+_SEARCHED = {"entries", "matches", "paths", "unread_first"}
+"""What has paths in the answer of a file operation."""
 
 
 class LiveOutput:
@@ -55,6 +58,20 @@ def redacted_errors(redact: Redact | None) -> Iterator[None]:
         if (message, hint) == (str(error), error.hint):
             raise
         raise type(error)(message, hint=hint) from None
+
+
+def redacted_answer(redact: Redact, message: dict[str, Any]) -> dict[str, Any]:
+    """Return an answer without known secrets. `hidden`: its paths that reach nothing, as they held one."""
+    shown: dict[str, Any] = redacted_values(redact, message)
+    pairs = zip(_paths(message), _paths(shown), strict=True)
+    hidden = [path for before, path in pairs if path != before]
+    return {**shown, "hidden": hidden} if _SEARCHED & shown.keys() else shown
+
+
+def _paths(message: dict[str, Any]) -> list[str]:
+    """Return the paths of a listing or a search."""
+    found = [each for key in sorted(_SEARCHED) for each in message.get(key, ())]
+    return [each if isinstance(each, str) else each["path"] for each in found]
 
 
 def redacted_values(redact: Redact, value: Any) -> Any:

@@ -9,7 +9,7 @@ import time
 from typing import Any, Literal
 
 from libs.sandbox.errors import CommandInterrupted, CommandStopped, SandboxBusy, SandboxDied, SandboxError
-from libs.sandbox.host.requests.redacted_results import redacted_content, redacted_values
+from libs.sandbox.host.requests.redacted_results import redacted_answer, redacted_content
 from libs.sandbox.host.requests.request import Answer, Call
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.protocol import FileFailed, RunResult
@@ -28,7 +28,15 @@ _CUT = re.compile(r"(?:\n\[… [0-9,]+ characters left out[^\n]* …\](?=\n))+")
 _OFF_MIDDLE = 1_000
 """Most characters from the middle of an output to those lines. Notes stand before or after an output."""
 
-__all__ = ["as_builtin", "block_result", "failed_result", "file_result", "run_result", "shortened"]
+__all__ = [
+    "as_builtin",
+    "block_result",
+    "failed_result",
+    "file_result",
+    "received",
+    "run_result",
+    "shortened",
+]
 
 
 def run_result(
@@ -44,7 +52,7 @@ def run_result(
         answer,
         seconds,
         late="everything the command started was ended",
-        lost="the process that ran it was killed, by this command or by another one: "
+        lost=f"the process that ran it was killed, {_killer(answer, 'by this command or by another one')}: "
         "everything it started was ended, its last output may be missing, and what other commands have left "
         "running may have ended, too",
         spills=spills,
@@ -68,14 +76,23 @@ def block_result(limits: SandboxLimits, call: Call, answer: Answer, seconds: flo
         answer,
         seconds,
         late=late,
-        lost="the process that kept the interpreter was killed, by this block or by a command: "
+        lost=f"the process that kept the interpreter was killed, "
+        f"{_killer(answer, 'by this block or by a command')}: "
         "its variables are lost, and its last output may be missing",
     )
 
 
+def _killer(answer: Answer, programs: str) -> str:
+    if answer.ending == Ending.MEMORY:
+        return "and the kernel has killed a process meanwhile, because the sandbox's memory is used up"
+    return programs
+
+
 def failed_result(why: SandboxError | str) -> RunResult:
-    """Return a result for a sandbox error: exit code 125, with message and hint as output."""
+    """Return a result for a sandbox error: exit code 125, with message and hint at the end of the output."""
     output = f"{why} {why.hint}" if isinstance(why, SandboxError) else why
+    if isinstance(why, SandboxDied) and why.output:
+        output = f"{why.output}\n{output}"
     interrupted: Literal["stopped", "ended"] | None = None
     if isinstance(why, CommandInterrupted | SandboxDied):
         interrupted = "stopped" if isinstance(why, CommandStopped) else "ended"
@@ -89,6 +106,12 @@ def failed_result(why: SandboxError | str) -> RunResult:
         seconds=0.0,
         interrupted=interrupted,
     )
+
+
+def received(limits: SandboxLimits, call: Call) -> str:
+    """Return what has come of both outputs of a command whose sandbox has ended."""
+    outputs = (_decoded(call, bytes(call.data[fd] + call.tail[fd]), cut_off=True) for fd in (Fd.OUT, Fd.ERR))
+    return shortened("".join(outputs), limits.output_chars)
 
 
 def file_result(call: Call, answer: Answer, seconds: float) -> tuple[dict[str, Any], bytes]:
@@ -123,7 +146,7 @@ def file_result(call: Call, answer: Answer, seconds: float) -> tuple[dict[str, A
             "failed", "the process that handled this file operation sent an unreadable answer; try again"
         )
     if call.redact:
-        message = redacted_values(call.redact, message)
+        message = redacted_answer(call.redact, message)
     if error := message.get("error"):
         raise FileFailed(str(error), str(message.get("detail", error)))
     content = bytes(call.data[Fd.OUT])

@@ -82,6 +82,15 @@ def test_parent_of_a_link_is_the_parent_of_its_target(box: LocalSandbox, place: 
     assert "other" not in tree(place)
 
 
+@pytest.mark.parametrize("tool", ["edit", "page", "upload", "read"])
+def test_link_to_a_file_with_a_slash_is_refused(box: LocalSandbox, place: Path, tool: str) -> None:
+    (place / "odd").symlink_to("file/")
+    with pytest.raises(FileFailed) as failed:
+        TOOLS[tool](box, f"{place}/odd")
+    assert failed.value.code == "not_a_directory"
+    assert (place / "file").read_text() == "keep"
+
+
 def test_link_is_deleted_only_by_its_name_without_a_slash(box: LocalSandbox, place: Path) -> None:
     before = tree(place)
     with pytest.raises(FileFailed, match="leave the slash out") as failed:

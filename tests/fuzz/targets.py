@@ -12,8 +12,9 @@ from collections.abc import Callable
 from libs.sandbox.errors import SandboxBusy, SandboxDied
 from libs.sandbox.guest.workers.children import Job
 from libs.sandbox.host.channel import Channel
+from libs.sandbox.host.requests.file_results import file_result
 from libs.sandbox.host.requests.request import Answer, Call
-from libs.sandbox.host.requests.results import block_result, file_result, run_result
+from libs.sandbox.host.requests.results import block_result, run_result
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.protocol import FileFailed
 from libs.sandbox.wire.frames import (

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from libs.redaction import MARK, SecretFilter
 from libs.sandbox.errors import SandboxBusy, SandboxDied
 from libs.sandbox.host.awaited_answers import give_up
+from libs.sandbox.host.requests.file_results import file_result
 from libs.sandbox.host.requests.request import Answer, Call
-from libs.sandbox.host.requests.results import file_result, run_result
+from libs.sandbox.host.requests.results import run_result
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.protocol import FileFailed
 from libs.sandbox.wire.frames import (

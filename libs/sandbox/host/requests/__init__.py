@@ -7,6 +7,7 @@ without known secrets. The channel sends and receives.
 from __future__ import annotations
 
 from libs.sandbox.host.requests.file_arguments import CHANGES, MAX_PATH, encoded
+from libs.sandbox.host.requests.file_results import as_builtin, file_result
 from libs.sandbox.host.requests.redacted_results import redacted_content, redacted_errors, redacted_values
 from libs.sandbox.host.requests.request import Answer, Call, decoded
 from libs.sandbox.host.requests.request_payloads import (
@@ -19,10 +20,8 @@ from libs.sandbox.host.requests.request_payloads import (
     tree_request,
 )
 from libs.sandbox.host.requests.results import (
-    as_builtin,
     block_result,
     failed_result,
-    file_result,
     received,
     run_result,
     shortened,

@@ -1,24 +1,20 @@
-"""Turns answers of the channel into results or errors."""
+"""Turns the answers to commands and blocks into results or errors."""
 
 from __future__ import annotations
 
-import json
 import re
 import struct
 import time
-from typing import Any, Literal
+from typing import Literal
 
 from libs.sandbox.errors import CommandInterrupted, CommandStopped, SandboxBusy, SandboxDied, SandboxError
-from libs.sandbox.host.requests.redacted_results import redacted_answer, redacted_content
 from libs.sandbox.host.requests.request import Answer, Call
 from libs.sandbox.limits import SandboxLimits
-from libs.sandbox.protocol import FileFailed, RunResult
+from libs.sandbox.protocol import RunResult
 from libs.sandbox.wire.frames import Ending, Fd
 from libs.sandbox.wire.messages import OutputReport, RunReport
 
-_OUR_ERROR = "This is an error of the sandbox itself: see the log of the program that started the sandbox"
-_MOST_SHOWN = 1_000
-"""Characters of a path in an error."""
+OUR_ERROR = "This is an error of the sandbox itself: see the log of the program that started the sandbox"
 _LONG_WAIT = 0.5
 """Seconds that a request waits for its turn, from which a time-out names them."""
 _INTERRUPTED = 130
@@ -29,10 +25,10 @@ _OFF_MIDDLE = 1_000
 """Most characters from the middle of an output to those lines. Notes stand before or after an output."""
 
 __all__ = [
-    "as_builtin",
+    "OUR_ERROR",
     "block_result",
+    "check_begun",
     "failed_result",
-    "file_result",
     "received",
     "run_result",
     "shortened",
@@ -114,58 +110,6 @@ def received(limits: SandboxLimits, call: Call) -> str:
     return shortened("".join(outputs), limits.output_chars)
 
 
-def file_result(call: Call, answer: Answer, seconds: float) -> tuple[dict[str, Any], bytes]:
-    """Return the answer of a file operation and the content that it read.
-
-    Raises:
-        FileFailed: the operation failed.
-        SandboxBusy: the operation did not begin.
-    """
-    _check_begun(answer, seconds)
-    if answer.ending == Ending.TIMEOUT:
-        raise FileFailed("timeout", f"the operation took over {seconds:g} s")
-    if answer.ending == Ending.MEMORY:
-        raise FileFailed(
-            "failed",
-            "the sandbox has no memory left for this operation: end programs that use it, raise "
-            "SANDBOX_MEMORY, or let a command work on the file in parts",
-        )
-    if answer.ending == Ending.FAILED:
-        raise FileFailed("failed", f"the process that handled this file operation failed. {_OUR_ERROR}")
-    if answer.ending != Ending.DONE:
-        raise FileFailed(
-            "failed",
-            "a command killed the process that handled this file operation: try again when it has ended",
-        )
-    try:
-        message: Any = json.loads(answer.body.decode("utf-8", "surrogatepass"))
-    except (ValueError, RecursionError):
-        message = None
-    if not isinstance(message, dict):
-        raise FileFailed(
-            "failed", "the process that handled this file operation sent an unreadable answer; try again"
-        )
-    if call.redact:
-        message = redacted_answer(call.redact, message)
-    if error := message.get("error"):
-        raise FileFailed(str(error), str(message.get("detail", error)))
-    content = bytes(call.data[Fd.OUT])
-    return message, redacted_content(call.redact, content) if call.redact else content
-
-
-def as_builtin(error: FileFailed, path: str) -> Exception:
-    """Return the error that the same operation raises for a local file."""
-    kinds: dict[str, type[OSError]] = {
-        "file_not_found": FileNotFoundError,
-        "is_directory": IsADirectoryError,
-        "not_a_directory": NotADirectoryError,
-        "permission_denied": PermissionError,
-        "timeout": TimeoutError,
-    }
-    kind = ValueError if error.code == "invalid_path" else kinds.get(error.code, OSError)
-    return kind(f"{shortened(path, _MOST_SHOWN)}: {error}")
-
-
 def _result(
     limits: SandboxLimits,
     call: Call,
@@ -176,7 +120,7 @@ def _result(
     lost: str,
     spills: bool = True,
 ) -> RunResult:
-    _check_begun(answer, seconds)
+    check_begun(answer, seconds)
     report = _report(call, answer, seconds)
     timed_out = answer.ending in (Ending.TIMEOUT, Ending.ENDED)
     cut_off = answer.left_running or answer.ending != Ending.DONE
@@ -193,7 +137,7 @@ def _result(
         turn = f", of which it waited {waited:.1f} s for its turn" if waited > _LONG_WAIT else ""
         note = f"[timed out after {seconds:g} s{turn}: {late}]"
     elif answer.ending == Ending.FAILED:
-        note = f"[the process that ran this failed, and everything it started was ended. {_OUR_ERROR}]"
+        note = f"[the process that ran this failed, and everything it started was ended. {OUR_ERROR}]"
     elif answer.ending != Ending.DONE:
         note = f"[{lost}]"
     if note:
@@ -214,7 +158,7 @@ def _result(
     )
 
 
-def _check_begun(answer: Answer, seconds: float) -> None:
+def check_begun(answer: Answer, seconds: float) -> None:
     """Raise SandboxBusy if the request did not begin."""
     if answer.ending == Ending.BUSY:
         raise SandboxBusy(

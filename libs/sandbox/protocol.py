@@ -189,7 +189,7 @@ class Sandbox(Tree, Protocol):
         interpreter's main thread since the last block come first, too, then the number of further ones, and
         the number of bytes that threads and processes of earlier blocks have printed since. What they print
         during a block is part of its output. If the kernel killed a process meanwhile, a line says so, as for
-        `run`. A traceback shows the last 100 calls of an error and of each cause. If the error has more, a
+        `run`. A traceback shows the last 100 calls of an error and of each cause. If one of them has more, a
         line has their number. Hints after an error say only what is certain, and how many names they leave
         out.
 

@@ -213,6 +213,10 @@ class TestErrors:
         told = "[the traceback shows at most the last 100 of 502 calls]\n"
         assert block("f(500)").output.endswith(f"ZeroDivisionError: division by zero\n{told}")
         assert block("f(50)").output.endswith("ZeroDivisionError: division by zero\n")
+        of_cause = "[the traceback of the cause ZeroDivisionError shows at most the last 100 of 302 calls]\n"
+        raised = "try: f(300)\nexcept ArithmeticError as error: raise KeyError(1) from "
+        assert block(f"{raised}error").output.endswith(f"KeyError: 1\n{of_cause}")
+        assert block(f"{raised}None").output.endswith("KeyError: 1\n")
 
     def test_syntax_error_shows_the_line(self, block: Session) -> None:
         result = block("x = 1\ny = = 2")

@@ -66,11 +66,22 @@ def _traceback(error: BaseException) -> list[str]:
 
 
 def _left_out(_: dict[str, Any], error: BaseException) -> list[str]:
-    """Return a line if the traceback lacks calls. Python counts how often a line repeats without them."""
-    calls = sum(not _is_of_interpreter(trace.tb_frame.f_code.co_filename) for trace in _traces(error))
-    if calls <= -_FRAMES:
-        return []
-    return [f"[the traceback shows at most the last {-_FRAMES} of {calls:,} calls]\n"]
+    """Return a line for the error and each shown cause that lacks calls.
+
+    Python counts how often a line repeats without them.
+    """
+    said = []
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:  # causes may form a circle
+        seen.add(id(cause))
+        files = [trace.tb_frame.f_code.co_filename for trace in _traces(cause)]
+        calls = [file for file in files if not _is_of_interpreter(file)]
+        if len(calls) > -_FRAMES and (cause is error or any(map(_is_own, calls[_FRAMES:]))):
+            of = "" if cause is error else f" of the cause {type(cause).__name__}"
+            said.append(f"[the traceback{of} shows at most the last {-_FRAMES} of {len(calls):,} calls]\n")
+        cause = cause.__cause__ if cause.__suppress_context__ else cause.__context__
+    return said
 
 
 def _own(error: traceback.TracebackException) -> traceback.TracebackException:

@@ -24,10 +24,22 @@ from libs.sandbox.host import redacted_content
 from libs.sandbox.pool import Fresh
 from libs.workspace import Entry, Manifest, batches, bring_to, inside, read_parts, shown, steps_to, walked
 
-__all__ = ["END", "MODULES", "PLACE", "Collected", "collected", "furnish", "program_path", "put_in"]
+__all__ = [
+    "END",
+    "IMPORTS",
+    "MODULES",
+    "PLACE",
+    "Collected",
+    "collected",
+    "furnish",
+    "program_path",
+    "put_in",
+]
 
 PLACE = "/tmp/run"  # noqa: S108 - inside
-"""The folder of the program and of `MODULES`, first in the path of imports."""
+"""The folder of the program, first in the path of imports. It holds nothing that can be imported."""
+IMPORTS = f"{PLACE}/modules"
+"""The folder of `MODULES`, in the path of imports behind the workspace, which may have its own `kv.py`."""
 MODULES = {"kv": "kv_module.py"}
 """Module that programs can import -> its file in `libs.exec_tool.inside`."""
 MOST_FILES = 256
@@ -97,7 +109,7 @@ def furnish(sandbox: Sandbox, links: Mapping[str, str] = {}) -> None:
     try:
         for name, file in MODULES.items():
             sandbox.write_file(
-                f"{PLACE}/{name}.py", (package_files("libs.exec_tool.inside") / file).read_bytes()
+                f"{IMPORTS}/{name}.py", (package_files("libs.exec_tool.inside") / file).read_bytes()
             )
     except OSError as error:
         raise SandboxError(f"A fresh sandbox cannot be written to: {error}.", hint="Try again.") from error

@@ -119,7 +119,7 @@ class Visit:
         variables = {
             "ARGS_JSON": json.dumps(self.call.args),
             # Modules in the working directory can be imported.
-            "PYTHONPATH": f"/workspace:{folder.PLACE}",
+            "PYTHONPATH": f"/workspace:{folder.IMPORTS}",
             "PYTHONUNBUFFERED": "1",
         }
         if self.packages:

@@ -134,6 +134,12 @@ print(1)
         result = run.run(code, files={"old": "0"}, thread=code)
         assert (result.error, result.files, result.removed, result.note) == (None, {"new": b"1"}, (), "")
 
+    def test_module_of_the_workspace_is_imported_whatever_its_name(self, run: CodeRunner) -> None:
+        files = {"kv.py": "x = 1", "json.py": "x = 2"}
+        result = run.run("import json, kv\nprint([kv.x, json.x])", files=files, thread="own")
+        assert good(result) == [1, 2]
+        assert good(run.run("import kv\nprint(len(kv.__all__))", thread="none")) == 4
+
     def test_links_are_followed_if_hard_and_named_if_not(self, run: CodeRunner) -> None:
         code = """
 import os

@@ -208,6 +208,13 @@ class TestErrors:
         assert "OSError: mine\n" in output
         assert "JSONDecodeError" not in output
 
+    def test_traceback_has_every_cause_of_an_endless_recursion(self, block: Session) -> None:
+        block("def f(n):\n    try: f(n + 1)\n    except Exception as error: raise ValueError(n) from error")
+        shown = block("f(0)").output
+        assert shown.startswith("Traceback (most recent call last):\n")
+        assert ", line 1, in <module>\n    f(0)\n" in shown
+        assert shown.endswith("\nValueError: 0\n")
+
     def test_traceback_that_lacks_calls_says_so(self, block: Session) -> None:
         block("def f(n): return f(n - 1) if n else 1 / 0")
         told = "[the traceback shows at most the last 100 of 502 calls]\n"

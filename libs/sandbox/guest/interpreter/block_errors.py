@@ -90,16 +90,21 @@ def _own(error: traceback.TracebackException) -> traceback.TracebackException:
     Causes that were raised outside the person's code are removed, too. A cause without frames stays: the
     person has named the cause, or it holds the traceback of another process.
     """
-    frames = [frame for frame in error.stack if not _is_of_interpreter(frame.filename)]
-    last = frames[-1:]
-    error.stack = traceback.StackSummary.from_list(
-        [frame for frame in frames[:-1] if _is_own(frame.filename)] + last
-    )
-    for name in ("__cause__", "__context__"):
-        earlier = getattr(error, name)
-        while earlier and earlier.stack and not any(_is_own(frame.filename) for frame in earlier.stack):
-            earlier = earlier.__cause__ or earlier.__context__
-        setattr(error, name, _own(earlier) if earlier else None)
+    waiting = [error]  # not a recursion: an endless recursion may have wrapped its error at each call
+    while waiting:
+        shown = waiting.pop()
+        frames = [frame for frame in shown.stack if not _is_of_interpreter(frame.filename)]
+        last = frames[-1:]
+        shown.stack = traceback.StackSummary.from_list(
+            [frame for frame in frames[:-1] if _is_own(frame.filename)] + last
+        )
+        for name in ("__cause__", "__context__"):
+            earlier = getattr(shown, name)
+            while earlier and earlier.stack and not any(_is_own(frame.filename) for frame in earlier.stack):
+                earlier = earlier.__cause__ or earlier.__context__
+            setattr(shown, name, earlier)
+            if earlier:
+                waiting.append(earlier)
     return error
 
 

@@ -65,6 +65,8 @@ class FileWorker:
         self._link = link
         self._frames: Iterator[Frame] = link.frames()
         self._latest_walk = LatestWalk()
+        self._linked = _links_of_workspace() > 0
+        """Whether this file system counts the links of a folder: 0 means that the workspace was removed."""
         self._do: dict[str, Callable[[int, dict[str, Any]], dict[str, Any]]] = {
             "page": lambda _, request: read_page(**request),
             "edit": lambda _, request: edit(**request),
@@ -89,6 +91,8 @@ class FileWorker:
                 answer = self._do[request["do"]](stream, request["arguments"])
             except OSError as error:
                 answer = {"error": _code(error), "detail": _detail(error)}
+                if error.errno == errno.ENOENT and self._linked and not _links_of_workspace():
+                    answer["detail"] += ": the workspace folder was removed on the host meanwhile"
             except ValueError as error:
                 answer = {"error": "invalid_path", "detail": str(error)}
             body = _encoded(answer)
@@ -276,6 +280,10 @@ def _ls(path: str) -> dict[str, Any]:
 
 def _encoded(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def _links_of_workspace() -> int:
+    return os.stat("/proc/self/cwd").st_nlink
 
 
 def _detail(error: OSError) -> str:

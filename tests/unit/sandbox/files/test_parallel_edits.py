@@ -6,6 +6,7 @@ import asyncio
 import errno
 import fcntl
 import os
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -53,6 +54,23 @@ def names(file: Path) -> list[str]:
 
 
 class TestInTheSandbox:
+    def test_edit_of_a_workspace_that_is_removed_meanwhile_says_so(self, sandbox: LocalSandbox) -> None:
+        path = sandbox.root / "file"
+        path.write_text("old\n")
+        with path.open() as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+
+            def remove() -> None:
+                shutil.rmtree(sandbox.root)
+                fcntl.flock(held, fcntl.LOCK_UN)
+
+            later = threading.Timer(0.3, remove)
+            later.start()
+            with pytest.raises(FileFailed, match="the workspace folder was removed on the host") as failed:
+                sandbox.file("edit", path=str(path), old="old", new="new", replace_all=False)
+            later.join()
+        assert failed.value.code == "file_not_found"
+
     def test_every_one_of_many_edits_is_kept(self, sandbox: LocalSandbox) -> None:
         path = sandbox.root / "many"
         path.write_text("".join(f"<{number}>" for number in range(20)))

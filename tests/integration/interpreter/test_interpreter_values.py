@@ -85,6 +85,9 @@ class TestExitCodes:
             ("", "await asyncio.sleep(0)\nexit()\nprint('end')", True),
             ("", "def main():\n    exit()\nif True:\n    main()", False),
             ("", "await asyncio.sleep(0)\nexit()", False),
+            ("", "import sys; sys.exit(0); print('end')", True),
+            ("", "1; exit()", False),
+            ("", "exit(); await asyncio.sleep(0)", True),
             ("", "import os\nif not os.fork():\n    exit()\nos.wait();", False),
             (
                 "async def t():\n    await asyncio.sleep(0.1)\n    exit()\n"

@@ -72,8 +72,8 @@ class Session:
         _look_in_user_site()
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
         self._count = 0
-        self._last = 0
-        """Line of the last statement of the block, or -1 when all statements have run."""
+        self._last: tuple[int, int] | None = (0, 0)
+        """Line and column of the last statement of the block. None: all statements have run."""
         self._figures = Figures(self._show)
         self._context = contextvars.copy_context()
         self._loop = EventLoop(self._context)
@@ -138,7 +138,7 @@ class Session:
         """
         # A signal handler may exit before the block begins: see `_has_rest`.
         self._count += 1
-        self._last = 0
+        self._last = (0, 0)
         status: int | None = None
         try:
             try:
@@ -215,7 +215,10 @@ class Session:
         trace = error.__traceback__
         while trace and trace.tb_frame.f_code.co_filename != f"<block {self._count}>":
             trace = trace.tb_next
-        return self._last >= 0 and (trace is None or trace.tb_lineno < self._last)
+        if self._last is None or trace is None:
+            return self._last is not None
+        line, _, column, _ = list(trace.tb_frame.f_code.co_positions())[trace.tb_lasti // 2]
+        return (line or 0, column or 0) < self._last
 
     def _show(self, text: str) -> None:
         """Print an error message after the block's output.
@@ -238,7 +241,7 @@ class Session:
     def _execute(self, source: str, name: str) -> None:
         tree: Any = compile(source, name, "exec", _SYNTAX, dont_inherit=True)
         last: Any = tree.body[-1] if tree.body else None
-        self._last = last.lineno if last else 0
+        self._last = (last.lineno, last.col_offset) if last else (0, 0)
         shown = isinstance(last, Expr) and not is_muted(source, last)
         if shown:
             at = {field: getattr(last, field) for field in last._attributes}
@@ -253,7 +256,7 @@ class Session:
                 self._loop.run(result)
         finally:
             value = variables.pop(_VALUE, None)
-        self._last = -1
+        self._last = None
         if shown and value is not None:
             # As in the REPL, a variable `_` of a block is not changed.
             exec(_REMEMBER, {"names": vars(builtins), "value": value})

@@ -225,6 +225,17 @@ class TestErrors:
         assert block(caused + "raise KeyError(1) from error").output.endswith(f"KeyError: 1{told}")
         assert block(caused + "int('x')").output.endswith(f"'x'{told}")
         assert block(caused + "raise KeyError(1) from None").output.endswith("KeyError: 1\n")
+        group = "import asyncio\nasync def main():\n    async with asyncio.TaskGroup() as tasks:\n"
+        group += "        tasks.create_task(part())\nasync def part(): f(400)\nawait main()"
+        told = "[the traceback shows at most the last 100 of 402 calls of the part ZeroDivisionError]\n"
+        assert block(group).output.endswith(told)
+
+    def test_named_cause_stays_if_its_last_calls_are_all_in_libraries(self, block: Session) -> None:
+        block("import copy\na = []\nfor _ in range(5_000): a = [a]")
+        output = block("try: copy.deepcopy(a)\nexcept RecursionError as e: raise ValueError from e").output
+        assert "RecursionError: maximum recursion depth exceeded" in output
+        assert "The above exception was the direct cause" in output
+        assert output.endswith("calls of the cause RecursionError]\n")
 
     def test_syntax_error_shows_the_line(self, block: Session) -> None:
         result = block("x = 1\ny = = 2")

@@ -21,6 +21,8 @@ __builtins__ = dict(vars(builtins))  # type: ignore[assignment]
 
 _FRAMES: Final = -100
 """The last frames of a traceback that are kept. An endless recursion may have a million."""
+_PARTS: Final = 15
+"""Exceptions of a group that Python shows: see `traceback.TracebackException`."""
 _HERE: Final = __file__.rpartition("/")[0] + "/"
 _ABOUT_DATA: Final = (LookupError, AttributeError, TypeError, ValueError, NameError)
 _CALLED: Final = re.compile(r"(\S+)\(\) (?:got an unexpected|missing \d+ required|takes |got multiple)")
@@ -66,21 +68,25 @@ def _traceback(error: BaseException) -> list[str]:
 
 
 def _left_out(_: dict[str, Any], error: BaseException) -> list[str]:
-    """Return a line for the error, and for each cause, of which the traceback lacks calls.
+    """Return a line for each shown error of which the traceback lacks calls.
 
     Python counts how often a line repeats without them.
     """
     lines = []
-    of, seen = "", set[int]()
-    earlier: BaseException | None = error
-    while earlier is not None and id(earlier) not in seen:
-        seen.add(id(earlier))
-        names = [trace.tb_frame.f_code.co_filename for trace in _traces(earlier)]
-        calls = sum(not _is_of_interpreter(name) for name in names)
-        if calls > -_FRAMES and (not of or any(map(_is_own, names[_FRAMES:]))):
-            lines.append(f"[the traceback shows at most the last {-_FRAMES} of {calls:,} calls{of}]\n")
-        earlier = earlier.__cause__ if earlier.__suppress_context__ else earlier.__context__
-        of = f" of the cause {type(earlier).__name__}"
+    waiting: list[tuple[BaseException | None, str]] = [(error, "")]
+    seen = set[int]()
+    while waiting:
+        shown, of = waiting.pop()
+        if shown is None or id(shown) in seen:
+            continue
+        seen.add(id(shown))
+        calls = sum(not _is_of_interpreter(trace.tb_frame.f_code.co_filename) for trace in _traces(shown))
+        if calls > -_FRAMES:
+            told = of and f" of {of} {type(shown).__name__}"
+            lines.append(f"[the traceback shows at most the last {-_FRAMES} of {calls:,} calls{told}]\n")
+        if isinstance(shown, BaseExceptionGroup):
+            waiting += [(each, "the part") for each in shown.exceptions[:_PARTS]]
+        waiting.append((shown.__cause__ if shown.__suppress_context__ else shown.__context__, "the cause"))
     return lines
 
 
@@ -88,7 +94,8 @@ def _own(error: traceback.TracebackException) -> traceback.TracebackException:
     """Remove the frames of this program, of libraries and of skills, except for the last frame.
 
     Causes that were raised outside the person's code are removed, too. A cause without frames stays: the
-    person has named the cause, or it holds the traceback of another process.
+    person has named the cause, or it holds the traceback of another process. So does a cause whose first
+    frames are cut off, because they may be the person's.
     """
     waiting = [error]  # not a recursion: an endless recursion may have wrapped its error at each call
     while waiting:
@@ -100,12 +107,16 @@ def _own(error: traceback.TracebackException) -> traceback.TracebackException:
         )
         for name in ("__cause__", "__context__"):
             earlier = getattr(shown, name)
-            while earlier and earlier.stack and not any(_is_own(frame.filename) for frame in earlier.stack):
+            while earlier and 0 < len(earlier.stack) < -_FRAMES and not _has_own(earlier.stack):
                 earlier = earlier.__cause__ or earlier.__context__
             setattr(shown, name, earlier)
             if earlier:
                 waiting.append(earlier)
     return error
+
+
+def _has_own(frames: traceback.StackSummary) -> bool:
+    return any(_is_own(frame.filename) for frame in frames)
 
 
 def _is_of_interpreter(filename: str) -> bool:

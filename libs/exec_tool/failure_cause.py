@@ -63,8 +63,6 @@ _NO_NETWORK = "This runner has no network: its programs reach no host. Do withou
 
 _CURL = (6, 7)
 """Exit codes of curl: a host was not found, or not reached."""
-_CURL_REFUSED = (22, 56)
-"""Exit codes of curl: the proxy answers with an error, or opens no tunnel."""
 
 _FULL = ("ENOSPC", "EDQUOT", "EFBIG", "SQLITE_FULL")
 _UNREACHABLE = ("ENETUNREACH", "EHOSTUNREACH", "ENETDOWN")
@@ -172,7 +170,6 @@ def why_failed(
     has_result: bool,
     has_network: bool,
     installs: bool,
-    refused: str = "",
     modules: Collection[str] = (),
     paths: Collection[str] = (),
 ) -> ExecError | None:
@@ -185,13 +182,12 @@ def why_failed(
         raised: the exception that ended the program, or the error of bash. None if not known.
         has_network: whether the sandbox has a gateway.
         installs: whether packages can be installed.
-        refused: the host of the program's latest request to the gateway, if the host is not allowed.
         modules: names of the modules that every program can import, besides installed packages.
         paths: the program's files. A missing module that is called like one of them is no package.
     """
     if done.exit_code == 0 and not done.timed_out and (has_result or not kernel.refused):
         return None
-    kind = _kind(language, done, kernel, raised, refused=refused, paths=paths)
+    kind = _kind(language, done, kernel, raised, paths)
     fact = f"The program ended with exit code {done.exit_code}."
     if kernel.killed:
         fact = "The sandbox ran out of memory."
@@ -222,13 +218,7 @@ def why_failed(
 
 
 def _kind(
-    language: Language,
-    done: RunResult,
-    kernel: Counted,
-    raised: Raised | None,
-    *,
-    refused: str,
-    paths: Collection[str],
+    language: Language, done: RunResult, kernel: Counted, raised: Raised | None, paths: Collection[str]
 ) -> ErrorClass:
     if kernel.killed:
         return "memory"
@@ -240,10 +230,9 @@ def _kind(
         return "cpu" if (kernel.cpu or 0.0) - _START >= _COMPUTED * done.seconds else "timeout"
     kind: ErrorClass | None = None
     if raised:
-        by_host = refused and _host(raised.address) == refused
-        kind = "network" if by_host else _kind_of(raised, paths)
+        kind = _kind_of(raised, paths)
     elif language == "bash":
-        kind = _kind_by_code(done.exit_code, kernel, refused)
+        kind = _kind_by_code(done.exit_code, kernel)
     return kind or ("disk" if kernel.disk_left == 0 else "runtime")
 
 
@@ -272,24 +261,15 @@ def _kind_of(raised: Raised, paths: Collection[str]) -> ErrorClass | None:
     return "network" if no_host else None
 
 
-def _kind_by_code(exit_code: int, kernel: Counted, refused: str) -> ErrorClass | None:
+def _kind_by_code(exit_code: int, kernel: Counted) -> ErrorClass | None:
     """Return the class of a bash program by its exit code, or None."""
-    unreached = exit_code in _CURL and kernel.unreached
-    return "network" if unreached or (exit_code in _CURL_REFUSED and refused) else None
-
-
-def _host(address: str) -> str:
-    """Return the host of a URL, or a host as it is."""
-    try:
-        return (urlsplit(address).hostname if "://" in address else address) or ""
-    except ValueError:  # no URL
-        return ""
+    return "network" if exit_code in _CURL and kernel.unreached else None
 
 
 def _is_loopback(address: str) -> bool:
     """Return whether a URL or host is the sandbox itself."""
-    host = _host(address)
     try:
+        host = (urlsplit(address).hostname if "://" in address else address) or ""
         named = ip_address(host.partition("%")[0])
     except ValueError:  # a name, or no URL
         return host.rstrip(".").endswith("localhost")

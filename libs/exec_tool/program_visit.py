@@ -187,7 +187,6 @@ class Visit:
             raised=ended,
             has_result=has_result,
             has_network=self.sandbox.has_network,
-            refused=self.sandbox.last_refused,
             installs=self.installs,
             modules=folder.MODULES,
             paths=paths,

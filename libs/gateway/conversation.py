@@ -140,9 +140,7 @@ class Conversation:
         if target.host in self._policy.services:
             require_http(target)
         elif why := self._policy.rules.check(target.scheme, target.host, target.port):
-            self._client.limits.last_refused = target.host
             raise GatewayError(403, why)
-        self._client.limits.last_refused = ""
         if target.host in self._policy.never_refused:
             return target
         self._require_network(target.host)

@@ -82,7 +82,7 @@ class Meter:
 
 
 class ClientLimits:
-    """The usage of one sandbox, shared by its connections. Changed on the gateway's event loop only."""
+    """The usage of one sandbox, shared by its connections. Used on the gateway's event loop only."""
 
     def __init__(
         self, limits: EgressLimits | None = None, *, clock: Callable[[], float] = time.monotonic
@@ -90,8 +90,6 @@ class ClientLimits:
         self.limits = limits or EgressLimits()
         self.open = 0
         """Open connections."""
-        self.last_refused = ""
-        """The host of the latest request, if the host is not allowed."""
         self._clock = clock
         self._admitted: deque[float] = deque()
         self._last_logged: float | None = None

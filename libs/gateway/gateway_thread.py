@@ -171,11 +171,6 @@ class GatewayDoor:
         """Environment variables for commands."""
         return self.gateway.variables
 
-    @property
-    def last_refused(self) -> str:
-        """The host of the latest request, if the host is not allowed; else empty."""
-        return self.limits.last_refused
-
     def belongs_to(self, sandbox: str, thread: str) -> None:
         """Set the sandbox and thread of this door."""
         self.sandbox, self.thread = sandbox, thread

@@ -95,10 +95,6 @@ class _StreamsFirst:
     def variables(self) -> Mapping[str, str]:
         return self._door.variables
 
-    @property
-    def last_refused(self) -> str:
-        return self._door.last_refused
-
     def belongs_to(self, sandbox: str, thread: str) -> None:
         self._door.belongs_to(sandbox, thread)
 

@@ -106,8 +106,6 @@ def _address(errors: Sequence[BaseException]) -> str:
     """Return the URL or host of a failed connection, if an error or a frame of `socket` knows the address."""
     for error in errors:
         try:
-            if hasattr(error, "geturl"):  # urllib
-                return str(error.geturl())
             return str(error.request.url)  # type: ignore[attr-defined]  # requests, httpx
         except Exception:
             if isinstance(host := getattr(error, "host", None), str):  # aiohttp

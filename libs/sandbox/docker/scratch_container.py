@@ -37,12 +37,6 @@ class ScratchSandbox(DockerSandbox):
         """Whether there is a gateway. The gateway may still allow no host."""
         return self._egress is not None
 
-    @property
-    def last_refused(self) -> str:
-        """See `Door.last_refused`."""
-        channel = self._live()
-        return channel.door.last_refused if channel and channel.door else ""
-
     def belongs_to(self, thread: str) -> None:
         """Set the thread of the task, after the start, for the gateway's log and its per-thread state."""
         channel = self._live()

@@ -55,11 +55,6 @@ class Door(Protocol):
         """Additional environment variables for commands."""
         ...
 
-    @property
-    def last_refused(self) -> str:
-        """The host of the latest request, if the host is not allowed; else empty."""
-        ...
-
     def belongs_to(self, sandbox: str, thread: str) -> None:
         """Set the sandbox and the thread that the connections belong to."""
         ...

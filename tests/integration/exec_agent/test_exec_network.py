@@ -125,33 +125,13 @@ def test_good_programs_of_the_prompt_run(run: CodeRunner) -> None:
     [
         "import requests\nrequests.get('https://other.test', timeout=15)",
         "import urllib.request\nurllib.request.urlopen('https://other.test', timeout=15)",
-        "import requests\nrequests.get('http://other.test', timeout=15).raise_for_status()",
-        "import urllib.request\nurllib.request.urlopen('http://other.test', timeout=15)",
-        "curl -sS https://other.test",
-        "curl -sSf http://other.test/x",
     ],
 )
 def test_host_that_is_not_allowed_is_a_network_error(run: CodeRunner, code: str) -> None:
-    error = run.run(code, language="bash" if code.startswith("curl") else "python").error
+    error = run.run(code).error
     assert error is not None
     assert error.kind == "network", error
     assert error.hint.startswith("The sandbox reaches only the hosts that its person has allowed")
-
-
-@pytest.mark.parametrize(
-    ("language", "code"),
-    [
-        ("bash", "curl -s https://other.test; curl -sf http://shop.test; exit 56"),
-        ("bash", "curl -s https://other.test; exit 1"),
-        ("python", "import requests\nrequests.get('http://other.test')\nint('x')"),
-    ],
-)
-def test_refusal_that_did_not_end_the_program_is_no_network_error(
-    run: CodeRunner, language: str, code: str
-) -> None:
-    error = run.run(code, language=language).error
-    assert error is not None
-    assert error.kind == "runtime", error
 
 
 @pytest.mark.parametrize("code", ["requests.get('http://127.0.0.1:9')", "requests.get('http://localhost:9')"])

@@ -27,7 +27,6 @@ class Served:
 
     certificate = b""
     variables: Mapping[str, str] = {}
-    last_refused = ""
 
     def __init__(self) -> None:
         self.serve: Serve = echo

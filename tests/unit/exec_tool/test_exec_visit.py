@@ -22,7 +22,6 @@ class Sandbox:
     """Runs the program. Every later command fails."""
 
     has_network = False
-    last_refused = ""
     redact = None
 
     def __init__(self, then: Exception | None) -> None:

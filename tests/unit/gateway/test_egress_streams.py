@@ -43,7 +43,6 @@ class Recorder:
 class Door:
     certificate = b""
     variables: Mapping[str, str] = {}
-    last_refused = ""
 
     def __init__(self, *, refuses: bool = False) -> None:
         self.refuses = refuses

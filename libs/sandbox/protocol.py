@@ -112,8 +112,7 @@ class Sandbox(Tree, Protocol):
         Returns when the shell exits. Its background children keep running; what they print in the next 100 ms
         is part of the output. A time-out and a cancellation end everything that the command started within
         half a second. If the kernel killed a process of the sandbox meanwhile, because the memory is used up,
-        the last line of the errors says so, whatever the exit code. If that was after the latest result of a
-        command or block, the first line of the errors says so.
+        the last line of the errors says so, whatever the exit code.
 
         Python writes no compiled modules (PYTHONDONTWRITEBYTECODE=1, unless the caller sets it). Otherwise a
         module that is changed within a second and keeps its size would run as it was before.

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from libs.sandbox import RunResult
-from libs.sandbox.guest.workers.memory_kills import NO_MEMORY, NO_MEMORY_BEFORE
+from libs.sandbox.guest.workers.memory_kills import NO_MEMORY
 from tests.load.ledger import Ledger, digest
 from tests.support.sandboxes import NEW_INTERPRETER
 
@@ -33,11 +33,8 @@ def _nothing(_: Any) -> str | None:
     return None
 
 
-def _without_memory_kills(result: RunResult) -> RunResult:
-    output = result.output
-    for line in (NO_MEMORY, NO_MEMORY_BEFORE):
-        output = output.replace(line.decode(), "", 1)
-    return replace(result, output=output)
+def _without(line: str, result: RunResult) -> RunResult:
+    return replace(result, output=result.output.replace(line, "", 1))
 
 
 @dataclass
@@ -84,7 +81,7 @@ class Steps:
             step = self._random.choice(self._kinds)()
         if self._harsh and step.method in {"run", "run_python"}:
             # Another program of the sandbox may have filled the memory meanwhile.
-            return replace(step, wrong=lambda result: step.wrong(_without_memory_kills(result)))
+            return replace(step, wrong=lambda result: step.wrong(_without(NO_MEMORY.decode(), result)))
         return step
 
     def _explained(self, result: RunResult, output: str, *, writes: bool = False) -> bool:

@@ -25,7 +25,7 @@ from libs.sandbox.guest.workers.kill_process_trees import (
     kill,
     kill_trees,
 )
-from libs.sandbox.guest.workers.memory_kills import NO_MEMORY_BEFORE, memory_kills
+from libs.sandbox.guest.workers.memory_kills import memory_kills
 from libs.sandbox.guest.workers.process_limit import most_processes
 from libs.sandbox.wire.frames import ANSWER, INSIDE, PIPE, Ending, Kind, Worker, encode
 
@@ -51,8 +51,6 @@ _GRACE = 0.2
 """Seconds for a worker's report after its processes were killed. Then the worker is killed."""
 _ENDED = (Ending.TIMEOUT, Ending.CANCELLED, Ending.LOST, Ending.MEMORY, Ending.ENDED)
 """Endings after which no process of the request may be left."""
-_TOLD = (Ending.DONE, Ending.TIMEOUT, Ending.ENDED)
-"""Endings of a command or block whose output a caller reads."""
 _FOLDER = "/proc/self/cwd"
 """The workspace. Unlike `.`, this path needs no permission, which a command can take away with chmod."""
 _DIRECTORY = os.O_PATH | os.O_CLOEXEC | os.O_DIRECTORY
@@ -79,8 +77,6 @@ class Supervisor:
         if processes := most_processes():
             self._most = min(self._most, max(1, (processes - _OTHER_PROCESSES) // _PROCESSES_PER_REQUEST))
         self._waiting: list[Job] = []
-        self._told_kills: int | None = None
-        """The result of `memory_kills` at the last result that tells of such kills."""
         self._next_tick = 0.0
         self._folder = os.open(_FOLDER, _DIRECTORY)
         self._linked = os.fstat(self._folder).st_nlink > 0
@@ -202,12 +198,8 @@ class Supervisor:
             child.stopped = False
             continue_trees(child.pid)
         job.memory_kills = memory_kills()
-        if self._told_kills is None:
-            self._told_kills = job.memory_kills
-        untold = job.kind != Worker.FILE and job.memory_kills > self._told_kills
-        note = encode(job.stream, Kind.LIVE, NO_MEMORY_BEFORE) if untold else b""
         self._streams[job.stream] = child
-        self._workers.send(child, note + encode(job.stream, Kind.OPEN, job.payload) + job.early)
+        self._workers.send(child, encode(job.stream, Kind.OPEN, job.payload) + job.early)
 
     def _on_child(self, child: Child, descriptor: int) -> None:
         if descriptor == child.writer:
@@ -245,8 +237,6 @@ class Supervisor:
         if ending == Ending.BUSY:
             # The worker could not start a process. Make room for the next attempt.
             self._workers.background.end_all()
-        if ending == Ending.MEMORY or (job.kind != Worker.FILE and ending in _TOLD):
-            self._told_kills = memory_kills()
         self._host.send(encode(job.stream, Kind.END, ANSWER.pack(ending, idle) + payload[ANSWER.size :]))
         if idle:
             self._workers.rest(child)

@@ -15,8 +15,6 @@ One request, from the host's side::
     TAIL*                                           the end of an output that was cut in the middle
     END     ANSWER + report (messages.py)           ends the stream; nothing follows on it
 
-Before an OPEN, the supervisor may send its worker a LIVE: what the output begins with.
-
 Stream 0 belongs to the supervisor: its END says that the supervisor is ready. A CANCEL from the host stops
 the idle interpreters until their next blocks, and renews the other idle workers and the proxy's listeners.
 

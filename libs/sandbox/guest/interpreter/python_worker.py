@@ -73,14 +73,10 @@ class Interpreter(ProcessWorker):
 
     def serve(self) -> None:
         """Run blocks until the supervisor closes the link."""
-        note = b""
         while frame := self._next_frame():
             stream, kind, payload, _ = frame
-            if kind == Kind.LIVE:
-                note = payload
-            elif kind == Kind.OPEN:  # a CANCEL may come too late, after the end of its block
-                request, first, note = BlockRequest.decode(payload[REQUEST.size :]), note, b""
-                self._run(stream, request, first)
+            if kind == Kind.OPEN:  # a CANCEL may come too late, after the end of its block
+                self._run(stream, BlockRequest.decode(payload[REQUEST.size :]))
         kill_trees(os.getpid())
 
     def _next_frame(self) -> Frame | None:
@@ -138,8 +134,7 @@ class Interpreter(ProcessWorker):
             os.close(theirs_out)
         return True
 
-    def _run(self, stream: int, request: BlockRequest, told: bytes) -> None:
-        """Serve one request. `told`: what its output begins with, besides the notes of this worker."""
+    def _run(self, stream: int, request: BlockRequest) -> None:
         if request.ends:
             # Not by code in the interpreter: a block may have changed the modules that it would need.
             kill_trees(os.getpid())
@@ -160,8 +155,6 @@ class Interpreter(ProcessWorker):
                 captured.add(FRESH, live=True)
             if self._missed:
                 captured.add(_MISSED.format(self._missed).encode(), live=True)
-            if told:
-                captured.add(told, live=True)
             while self._link.waiting():
                 if not self._hear():
                     continue

@@ -32,13 +32,9 @@ class Runner(ProcessWorker):
 
     def serve(self) -> None:
         """Run commands until the supervisor closes the link."""
-        note = b""
         for stream, kind, payload, _ in self._link.frames():
-            if kind == Kind.LIVE:
-                note = payload
-            elif kind == Kind.OPEN:
-                request, first, note = RunRequest.decode(payload[REQUEST.size :]), note, b""
-                if not self._run(stream, request, first):
+            if kind == Kind.OPEN:
+                if not self._run(stream, RunRequest.decode(payload[REQUEST.size :])):
                     self._wait_for_background()
                 self._shells.empty()  # for the next command: no process writes to the pipes any more
                 self._shells.prepare()
@@ -48,8 +44,8 @@ class Runner(ProcessWorker):
         kill_trees(os.getpid())
         os._exit(0)
 
-    def _run(self, stream: int, request: RunRequest, note: bytes) -> bool:
-        """Serve one request, whose errors begin with a note. Return whether no process of it is left."""
+    def _run(self, stream: int, request: RunRequest) -> bool:
+        """Serve one request. Return whether no process of it is left."""
         begun = time.monotonic()
         try:
             shell = self._shells.start(request)
@@ -62,16 +58,14 @@ class Runner(ProcessWorker):
         outputs = {Fd.OUT: Captured(Fd.OUT, request.limit, name and f"{name}.txt")}
         if not request.merge:
             outputs[Fd.ERR] = Captured(Fd.ERR, request.limit, name and f"{name}.stderr.txt")
-        errors = Fd.OUT if request.merge else Fd.ERR
-        if note:
-            outputs[errors].add(note, request.live)
         exit_code = self._watch(shell, stream, outputs, request.live)
         seconds = time.monotonic() - begun
         self._linger(outputs, request.live)
         if memory_kills() > before:
-            for data in read_waiting(self._pipes[errors][0]):
-                outputs[errors].add(data, request.live)
-            outputs[errors].add(NO_MEMORY, request.live)
+            fd = Fd.OUT if request.merge else Fd.ERR
+            for data in read_waiting(self._pipes[fd][0]):
+                outputs[fd].add(data, request.live)
+            outputs[fd].add(NO_MEMORY, request.live)
         sent, reports = last_frames(stream, outputs, self._pipes)
         report = RunReport(exit_code, seconds, reports)
         return self._end(stream, Ending.DONE, report.encode(), before=sent)

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["NO_MEMORY", "NO_MEMORY_BEFORE", "memory_kills"]
+__all__ = ["NO_MEMORY", "memory_kills"]
 
 NO_MEMORY = b"\n[the kernel killed a process, because the sandbox's memory is used up]\n"
 """Added to the output of a command or block if the counter has risen meanwhile."""
-NO_MEMORY_BEFORE = (
-    b"[since the last result, the kernel killed a process, because the sandbox's memory is used up]\n"
-)
-"""Begins the output if the counter had risen before, and no result has said so."""
 
 _FILES = (
     "/sys/fs/cgroup/memory/memory.oom_control",  # cgroup v1

@@ -208,10 +208,13 @@ def delete(path: str, answer: Answer) -> DeleteResult:
 
 
 def joined(first: Answer, second: Answer) -> Answer:
-    """Return what two searches have found. If one has failed, return the answer of the second."""
-    if not (isinstance(first, tuple) and isinstance(second, tuple)):
+    """Return what two searches have found. If only the second has failed, the result says that it was cut."""
+    if not isinstance(first, tuple):
         return second
-    (one, _), (two, _) = first, second
+    one = first[0]
+    if not isinstance(second, tuple):
+        return {**one, "cut": one["cut"] or "unreadable"}, b""
+    two = second[0]
     return {name: one[name] + two[name] if name != "cut" else one[name] or two[name] for name in one}, b""
 
 
@@ -237,7 +240,7 @@ def grep(path: str | None, answer: Answer) -> GrepResult:
         )
         for item in found["matches"]
     ]
-    return GrepResult(matches=matches, truncated=found["cut"], error=_unread(found))
+    return GrepResult(matches=matches, truncated=bool(found["cut"]), error=_unread(found))
 
 
 def _unread(found: dict[str, Any]) -> str | None:

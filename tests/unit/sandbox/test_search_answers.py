@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from libs.backends.docker import deepagents_results
+from libs.sandbox import FileFailed
 from libs.sandbox.guest.files import file_worker, matching_lines, search
 from libs.sandbox.guest.files.search import glob, grep
 from libs.sandbox.guest.files.text_files import read_page
 from libs.sandbox.host.local_sandbox import LocalSandbox
+from libs.sandbox.host.requests.redacted_results import redacted_answer
 from tests.support.canary_texts import KNOWN, MARK, TOKEN
 
 MIB = 1 << 20
@@ -58,6 +60,26 @@ def test_name_with_a_line_end_is_not_taken_for_another_path(tmp_path: Path) -> N
     assert [match["path"] for match in matches] == [
         rf"{tmp_path}/a\n/b\r // [the name has a line end, shown here as \n or \r]"
     ]
+
+
+def test_answer_of_another_shape_is_redacted_as_it_is() -> None:
+    """A program may have replaced the process that answers."""
+    answer = {"entries": 3, "paths": [1, TOKEN], "matches": [{"text": TOKEN}], "unread_first": None}
+    shown = {"entries": 3, "paths": [1, MARK], "matches": [{"text": MARK}], "unread_first": None}
+    assert redacted_answer(KNOWN, answer) == {**shown, "hidden": [MARK]}
+
+
+def test_matches_of_the_workspace_stay_if_the_search_of_the_system_fails() -> None:
+    failed = FileFailed("failed", "killed")
+    paths = deepagents_results.joined(({"paths": ["/workspace/tmp/a"], "cut": None}, b""), failed)
+    found = deepagents_results.glob(None, paths)
+    assert [match["path"] for match in found.matches or []] == ["/workspace/tmp/a"]
+    assert (found.error, found.truncated, found.truncation_reason) == (None, True, "unreadable")
+    one = {"path": "/workspace/tmp/a", "line": 1, "text": "x"}
+    lines = {"matches": [one], "cut": False, "unread": 0, "unread_first": []}
+    match = deepagents_results.grep(None, deepagents_results.joined((lines, b""), failed))
+    assert (match.error, match.truncated, match.matches) == (None, True, [one])
+    assert deepagents_results.joined(failed, (lines, b"")) == (lines, b"")
 
 
 def test_name_with_a_known_secret_is_marked_as_unreachable(tmp_path: Path) -> None:

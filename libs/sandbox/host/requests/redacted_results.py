@@ -68,10 +68,11 @@ def redacted_answer(redact: Redact, message: dict[str, Any]) -> dict[str, Any]:
     return {**shown, "hidden": hidden} if _SEARCHED & shown.keys() else shown
 
 
-def _paths(message: dict[str, Any]) -> list[str]:
+def _paths(message: dict[str, Any]) -> list[Any]:
     """Return the paths of a listing or a search."""
-    found = [each for key in sorted(_SEARCHED) for each in message.get(key, ())]
-    return [each if isinstance(each, str) else each["path"] for each in found]
+    listed = [message[key] for key in sorted(_SEARCHED) if isinstance(message.get(key), list)]
+    found = [each for paths in listed for each in paths]
+    return [each.get("path") if isinstance(each, dict) else each for each in found]
 
 
 def redacted_values(redact: Redact, value: Any) -> Any:

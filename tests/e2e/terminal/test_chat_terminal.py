@@ -8,6 +8,7 @@ import pytest
 
 from tests.clients.cli_program import Program, execute, processes_of
 from tests.clients.screen_terminal import chat, ended
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.docker
 
@@ -56,7 +57,7 @@ def test_ctrl_c_stops_the_command_only(program: Program) -> None:
     terminal = chat(program, "--approve", "auto")
     terminal.send("go")
     terminal.wait_for("│ up")
-    assert any("sleep 61" in line for line in processes_of(terminal.pid))
+    eventually(lambda: any("sleep 61" in line for line in processes_of(terminal.pid)))
     since = time.monotonic()
     terminal.type("\x03")
     terminal.wait_for(

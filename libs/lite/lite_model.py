@@ -11,6 +11,7 @@ import httpx
 
 from libs.lite.lite_protocol import InvalidOutput, read_reply
 from libs.lite.sandbox_path import LiteError
+from libs.redaction import MARK
 
 __all__ = ["OPENAI", "LiteModel", "ModelFailed"]
 
@@ -101,7 +102,7 @@ class LiteModel:
 
     def _shown(self, text: str) -> ModelFailed:
         # Cut at the end: a cut within the key would leave a part of it.
-        return ModelFailed((text.replace(self._key, "[REDACTED]") if self._key else text)[:_MAX_STATUS])
+        return ModelFailed((text.replace(self._key, MARK.decode()) if self._key else text)[:_MAX_STATUS])
 
     async def _post(self, body: Mapping[str, Any]) -> httpx.Response:
         headers = {"Content-Type": "application/json"}

@@ -19,6 +19,7 @@ from libs.lite.sandbox_path import (
     SandboxPath,
     resolve_sandbox_path,
 )
+from libs.redaction import MARK
 
 __all__ = ["MAX_BYTES", "MAX_LISTED", "TOOLS", "ToolFailed", "call_tool"]
 
@@ -32,20 +33,20 @@ _SECONDS = 5.0
 """Seconds after which a listing ends."""
 _UNREACHABLE = " [not the exact name: no tool reaches the file by this path]"
 _TOO_LONG = " [the path is too long for the tools]"
+_REDACTED = MARK.decode()
+"""What the caller's `redact` puts in the place of a secret."""
 _NAMED_SO = " [a file whose name is the text before]"
 """Mark of a file whose path could be taken for another line of a listing."""
-_MARK = "[REDACTED]"
-"""What the caller's `redact` puts in the place of a secret."""
 _GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 """Errors of a folder that was removed meanwhile, or replaced by a file or a link."""
 _NO_FILE = {stat.S_IFLNK: " [a link, which is not followed]"}
 
 
+Redact = Callable[[str], str]
+
+
 class ToolFailed(LiteError):
     """A tool failed or does not exist."""
-
-
-Redact = Callable[[str], str]
 
 
 def list_files(root: Path, redact: Redact) -> str:
@@ -107,8 +108,8 @@ def write_file(root: Path, redact: Redact, path: str, content: str) -> str:
         if (kind := place.kind()) not in (0, stat.S_IFREG):
             number = {stat.S_IFDIR: errno.EISDIR, stat.S_IFLNK: errno.ELOOP}.get(kind, errno.EINVAL)
             raise OSError(number, "no regular file")
-        if _MARK in content and kind and _has_secret(place, path, redact):
-            why = f"holds a known secret, which {_MARK} would replace: the file is as before"
+        if _REDACTED in content and kind and _has_secret(place, path, redact):
+            why = f"holds a known secret, which {_REDACTED} would replace: the file is as before"
             raise ToolFailed(f"write_file: {path!r} {why}")
         place.replace(data)
     return f"Wrote {len(data):,} bytes to {path}"

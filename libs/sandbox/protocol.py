@@ -191,8 +191,9 @@ class Sandbox(Tree, Protocol):
         interpreter's main thread since the last block come first, too, then the number of further ones, and
         the number of bytes that threads and processes of earlier blocks have printed since. What they print
         during a block is part of its output. If the kernel killed a process meanwhile, a line says so, as for
-        `run`. A traceback shows the last 100 calls of an error and of each cause. If one has more, a line has
-        their number. Hints after an error say only what is certain, and how many names they leave out.
+        `run`. A traceback shows the last 100 calls of an error, of each cause and of each part of a group. If
+        one has more, a line has their number. Hints after an error say only what is certain, and how many
+        names they leave out.
 
         No exception of a block ends the interpreter. The output says so if SystemExit ends a block before its
         last statement, with code 0, too. A trace or profile function (`sys.settrace`, `sys.setprofile`) ends

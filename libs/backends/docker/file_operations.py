@@ -78,18 +78,17 @@ class SandboxFiles(AsyncBackend, BaseSandbox):
         return answers.delete(file_path, await self._changed("delete", path=file_path))
 
     async def aglob(self, pattern: str, path: str | None = None) -> GlobResult:
-        """Find files. Without a path, an absolute pattern is also taken from `/workspace`."""
-        answer = await self._search("glob", path, pattern)
-        return answers.glob(path, answer)
+        """Find files. Without a path, the pattern is relative to `/workspace`, or an absolute path."""
+        return answers.glob(path, await self._search("glob", path, pattern))
 
     async def agrep(
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
     ) -> GrepResult:
-        """Find lines. `glob` is as the pattern of `aglob`."""
-        answer = await self._search("grep", path, glob, text=pattern, most=max_count)
-        return answers.grep(path, answer)
+        """Find lines. `glob` is a pattern as in `aglob`."""
+        return answers.grep(path, await self._search("grep", path, glob, text=pattern, most=max_count))
 
     async def _search(self, do: str, path: str | None, pattern: str | None, **arguments: Any) -> Answer:
+        """Search a folder. No path: `/workspace`, and `/` if an absolute pattern may name files there."""
         answer = await self._file(do, path=path or WORKSPACE, pattern=pattern, **arguments)
         if path is not None or not may_name_system(pattern or "", failed=not isinstance(answer, tuple)):
             return answer

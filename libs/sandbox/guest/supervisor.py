@@ -16,6 +16,7 @@ import time
 
 from libs.sandbox.guest.guest_stdio import Stdio
 from libs.sandbox.guest.worker_pool import WorkerPool
+from libs.sandbox.guest.workers import workspace_folder
 from libs.sandbox.guest.workers.children import Child, Job, is_limited
 from libs.sandbox.guest.workers.kill_process_trees import (
     SIGCONT,
@@ -51,9 +52,6 @@ _GRACE = 0.2
 """Seconds for a worker's report after its processes were killed. Then the worker is killed."""
 _ENDED = (Ending.TIMEOUT, Ending.CANCELLED, Ending.LOST, Ending.MEMORY, Ending.ENDED)
 """Endings after which no process of the request may be left."""
-_FOLDER = "/proc/self/cwd"
-"""The workspace. Unlike `.`, this path needs no permission, which a command can take away with chmod."""
-_DIRECTORY = os.O_PATH | os.O_CLOEXEC | os.O_DIRECTORY
 _TICK = 0.2
 """Seconds between checks for workers that a command has stopped."""
 
@@ -78,9 +76,6 @@ class Supervisor:
             self._most = min(self._most, max(1, (processes - _OTHER_PROCESSES) // _PROCESSES_PER_REQUEST))
         self._waiting: list[Job] = []
         self._next_tick = 0.0
-        self._folder = os.open(_FOLDER, _DIRECTORY)
-        self._linked = os.fstat(self._folder).st_nlink > 0
-        """Whether this file system counts the links of a folder: 0 means that the workspace was removed."""
         self._outlet: Outlet | None = None
         if proxy_port:
             from libs.sandbox.guest.proxy_port import Outlet
@@ -165,7 +160,7 @@ class Supervisor:
     def _dispatch(self, job: Job) -> None:
         """Give a request to a worker, or queue it."""
         child: Child | None = None
-        if self._linked and os.fstat(self._folder).st_nlink == 0:
+        if workspace_folder.is_removed():
             self._end(job.stream, Ending.REMOVED)
             return
         if job.session is not None:

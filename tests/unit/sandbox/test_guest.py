@@ -28,6 +28,7 @@ WHILE_A_SANDBOX_STARTS = {
     *(f"libs.sandbox.wire.{name}" for name in ("frames", "messages")),
     *(f"libs.sandbox.guest.{name}" for name in ("boot", "guest_stdio", "seccomp", "supervisor", "worker")),
     "libs.sandbox.guest.worker_pool",
+    "libs.sandbox.guest.workers.workspace_folder",
     *(
         f"libs.sandbox.guest.workers.{name}"
         for name in ("background", "capture", "children", "command_worker", "frame_pipes")
@@ -252,3 +253,28 @@ def test_signals_that_cannot_be_held_are_delivered(monkeypatch: pytest.MonkeyPat
     signals.let_in()
     signals.release()
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+
+
+def test_worker_that_begins_after_the_workspace_was_removed_knows_so(tmp_path: Path) -> None:
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    program = """if True:
+        import os
+        from libs.sandbox.guest.workers import workspace_folder
+        print(workspace_folder.is_removed(), flush=True)
+        os.rmdir(os.getcwd())
+        if os.fork() == 0:
+            print(workspace_folder.is_removed(), flush=True)
+        else:
+            os.wait()
+    """
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "False\nTrue\n"

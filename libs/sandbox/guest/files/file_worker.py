@@ -31,6 +31,7 @@ from libs.sandbox.guest.files.search import MOST_ANSWER, glob, grep
 from libs.sandbox.guest.files.text_files import edit, read_page
 from libs.sandbox.guest.files.tree_apply import apply
 from libs.sandbox.guest.files.tree_folders import digest_of, read_parts
+from libs.sandbox.guest.workers import workspace_folder
 from libs.sandbox.guest.workers.frame_pipes import Gone, Link
 from libs.sandbox.guest.workers.memory_kills import memory_kills
 from libs.sandbox.wire.frames import (
@@ -65,8 +66,6 @@ class FileWorker:
         self._link = link
         self._frames: Iterator[Frame] = link.frames()
         self._latest_walk = LatestWalk()
-        self._linked = _links_of_workspace() > 0
-        """Whether this file system counts the links of a folder: 0 means that the workspace was removed."""
         self._do: dict[str, Callable[[int, dict[str, Any]], dict[str, Any]]] = {
             "page": lambda _, request: read_page(**request),
             "edit": lambda _, request: edit(**request),
@@ -91,7 +90,7 @@ class FileWorker:
                 answer = self._do[request["do"]](stream, request["arguments"])
             except OSError as error:
                 answer = {"error": _code(error), "detail": _detail(error)}
-                if error.errno == errno.ENOENT and self._linked and not _links_of_workspace():
+                if error.errno == errno.ENOENT and workspace_folder.is_removed():
                     answer["detail"] += ": the workspace folder was removed on the host meanwhile"
             except ValueError as error:
                 answer = {"error": "invalid_path", "detail": str(error)}
@@ -280,10 +279,6 @@ def _ls(path: str) -> dict[str, Any]:
 
 def _encoded(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
-
-
-def _links_of_workspace() -> int:
-    return os.stat("/proc/self/cwd").st_nlink
 
 
 def _detail(error: OSError) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import fcntl
 import os
@@ -20,6 +21,7 @@ from libs.sandbox.guest.files import disk, rewrite
 from libs.sandbox.guest.files.disk import InUse, new_file, write_all
 from libs.sandbox.guest.files.text_files import edit
 from libs.sandbox.host.local_sandbox import LocalSandbox
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -53,6 +55,15 @@ def names(file: Path) -> list[str]:
     return sorted(path.name for path in file.parent.iterdir())
 
 
+def opened_elsewhere(file: Path) -> bool:
+    """Return whether another process has the file open."""
+    for opened in Path("/proc").glob("[0-9]*/fd/*"):
+        with contextlib.suppress(OSError):
+            if opened.readlink() == file and int(opened.parts[2]) != os.getpid():
+                return True
+    return False
+
+
 class TestInTheSandbox:
     def test_edit_of_a_workspace_that_is_removed_meanwhile_says_so(self, sandbox: LocalSandbox) -> None:
         path = sandbox.root / "file"
@@ -61,10 +72,11 @@ class TestInTheSandbox:
             fcntl.flock(held, fcntl.LOCK_EX)
 
             def remove() -> None:
+                eventually(lambda: opened_elsewhere(path))
                 shutil.rmtree(sandbox.root)
                 fcntl.flock(held, fcntl.LOCK_UN)
 
-            later = threading.Timer(0.3, remove)
+            later = threading.Thread(target=remove)
             later.start()
             with pytest.raises(FileFailed, match="the workspace folder was removed on the host") as failed:
                 sandbox.file("edit", path=str(path), old="old", new="new", replace_all=False)

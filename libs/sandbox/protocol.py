@@ -275,10 +275,11 @@ class Sandbox(Tree, Protocol):
         No operation takes over 30 s, and a second for each 10 MB of content. A search stops after 5 s and
         returns what it has found; a deletion stops after 25 s and says so. Answers say what they leave out:
         `cut` of `ls`, `glob` and `grep`, and `unread` and `unread_first` of `grep` (number and first names of
-        the files and folders that it could not search). A path of an answer reaches the file that it was
-        listed for, unless it has over 4,095 bytes, which no operation takes, or is one of `hidden`, which
-        held a known secret: bytes that are not UTF-8 are surrogates, as with `os.fsdecode`. Texts are written
-        exactly as given, or refused.
+        the files and folders that it could not search). A mounted folder that was removed on the host is such
+        a folder, not an empty one. A path of an answer reaches the file that it was listed for, unless it has
+        over 4,095 bytes, which no operation takes, or is one of `hidden`, which held a known secret: bytes
+        that are not UTF-8 are surrogates, as with `os.fsdecode`. Texts are written exactly as given, or
+        refused.
 
         A path means the same as to a command: `..` behind a missing folder is file_not_found. `page` shows
         each line end as a line feed, and tells at which byte the rest of a cut line begins. `edit` and `grep`

@@ -16,7 +16,6 @@ import time
 
 from libs.sandbox.guest.guest_stdio import Stdio
 from libs.sandbox.guest.worker_pool import WorkerPool
-from libs.sandbox.guest.workers import workspace_folder
 from libs.sandbox.guest.workers.children import Child, Job, is_limited
 from libs.sandbox.guest.workers.kill_process_trees import (
     SIGCONT,
@@ -28,6 +27,7 @@ from libs.sandbox.guest.workers.kill_process_trees import (
 )
 from libs.sandbox.guest.workers.memory_kills import memory_kills
 from libs.sandbox.guest.workers.process_limit import most_processes
+from libs.sandbox.guest.workers.removed_folders import WORKSPACE, is_removed
 from libs.sandbox.wire.frames import ANSWER, INSIDE, PIPE, Ending, Kind, Worker, encode
 
 TYPE_CHECKING = False
@@ -160,7 +160,7 @@ class Supervisor:
     def _dispatch(self, job: Job) -> None:
         """Give a request to a worker, or queue it."""
         child: Child | None = None
-        if workspace_folder.is_removed():
+        if is_removed(WORKSPACE):
             self._end(job.stream, Ending.REMOVED)
             return
         if job.session is not None:

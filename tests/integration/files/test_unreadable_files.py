@@ -210,6 +210,25 @@ def test_replaced_folder_that_is_mounted_to_read_is_used(tmp_path: Path) -> None
 
 
 @pytest.mark.docker
+def test_removed_folder_that_is_mounted_to_read_is_not_listed_as_empty(tmp_path: Path) -> None:
+    root, data = tmp_path / "workspace", tmp_path / "data"
+    data.mkdir()
+    (data / "table.csv").write_text("needle\n")
+    search = {"text": "needle", "pattern": None, "most": None}
+    with DockerSandbox(root, image=IMAGE, name="behaviour", read_only={"/workspace/data": data}) as sandbox:
+        assert len(sandbox.file("ls", path="/workspace/data")[0]["entries"]) == 1
+        shutil.rmtree(data)
+        for do, arguments in (("ls", {}), ("glob", {"pattern": "*"}), ("grep", search)):
+            with pytest.raises(FileFailed, match="the folder was removed on the host: put it back there"):
+                sandbox.file(do, path="/workspace/data", **arguments)
+        assert sandbox.file("glob", path="/workspace", pattern="**/*")[0]["cut"] == "unreadable"
+        assert sandbox.file("grep", path="/workspace", **search)[0]["unread_first"] == ["/workspace/data"]
+        data.mkdir()
+        time.sleep(_LOOK_SECONDS + 0.1)
+        assert sandbox.file("ls", path="/workspace/data")[0]["entries"] == [], "an empty folder"
+
+
+@pytest.mark.docker
 def test_mount_in_a_workspace_is_seen_by_the_next_sandbox(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

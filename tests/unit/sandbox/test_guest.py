@@ -28,7 +28,7 @@ WHILE_A_SANDBOX_STARTS = {
     *(f"libs.sandbox.wire.{name}" for name in ("frames", "messages")),
     *(f"libs.sandbox.guest.{name}" for name in ("boot", "guest_stdio", "seccomp", "supervisor", "worker")),
     "libs.sandbox.guest.worker_pool",
-    "libs.sandbox.guest.workers.workspace_folder",
+    "libs.sandbox.guest.workers.removed_folders",
     *(
         f"libs.sandbox.guest.workers.{name}"
         for name in ("background", "capture", "children", "command_worker", "frame_pipes")
@@ -260,11 +260,11 @@ def test_worker_that_begins_after_the_workspace_was_removed_knows_so(tmp_path: P
     folder.mkdir()
     program = """if True:
         import os
-        from libs.sandbox.guest.workers import workspace_folder
-        print(workspace_folder.is_removed(), flush=True)
+        from libs.sandbox.guest.workers.removed_folders import WORKSPACE, is_removed
+        print(is_removed(WORKSPACE), flush=True)
         os.rmdir(os.getcwd())
         if os.fork() == 0:
-            print(workspace_folder.is_removed(), flush=True)
+            print(is_removed(WORKSPACE), flush=True)
         else:
             os.wait()
     """

@@ -31,9 +31,9 @@ from libs.sandbox.guest.files.search import MOST_ANSWER, glob, grep
 from libs.sandbox.guest.files.text_files import edit, read_page
 from libs.sandbox.guest.files.tree_apply import apply
 from libs.sandbox.guest.files.tree_folders import digest_of, read_parts
-from libs.sandbox.guest.workers import workspace_folder
 from libs.sandbox.guest.workers.frame_pipes import Gone, Link
 from libs.sandbox.guest.workers.memory_kills import memory_kills
+from libs.sandbox.guest.workers.removed_folders import REMOVED, WORKSPACE, is_removed
 from libs.sandbox.wire.frames import (
     ANSWER,
     CHUNK,
@@ -90,7 +90,7 @@ class FileWorker:
                 answer = self._do[request["do"]](stream, request["arguments"])
             except OSError as error:
                 answer = {"error": _code(error), "detail": _detail(error)}
-                if error.errno == errno.ENOENT and workspace_folder.is_removed():
+                if error.errno == errno.ENOENT and is_removed(WORKSPACE):
                     answer["detail"] += ": the workspace folder was removed on the host meanwhile"
             except ValueError as error:
                 answer = {"error": "invalid_path", "detail": str(error)}
@@ -273,6 +273,8 @@ def _ls(path: str) -> dict[str, Any]:
                 info["size"] = result.st_size
                 info["modified"] = result.st_mtime
             entries.append(info)
+    if not entries and is_removed(path):
+        raise OSError(errno.ESTALE, REMOVED)
     entries.sort(key=lambda info: info["path"])
     return {"entries": entries, "cut": cut}
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from libs.sandbox.guest.files.disk import NotRegular, open_regular
 from libs.sandbox.guest.files.matching_lines import finds_of, matching_lines
 from libs.sandbox.guest.files.patterns import Search, compile_pattern
+from libs.sandbox.guest.workers.removed_folders import REMOVED, is_removed
 
 __all__ = ["MOST_ANSWER", "glob", "grep"]
 
@@ -91,17 +92,22 @@ class _Walk:
         waiting = [""]
         while waiting and not self.out_of_time():
             below = waiting.pop()
+            folder = os.path.join(start, below) if below else start
             folders: list[str] = []
             try:
-                with os.scandir(os.path.join(start, below)) as entries:
+                with os.scandir(folder) as entries:
                     listing = sorted(entries, key=lambda entry: entry.name)
             except OSError as error:
                 if not below and start == self._root:
                     raise
                 # Removed meanwhile, or no folder of this name was there.
                 if not isinstance(error, FileNotFoundError | NotADirectoryError):
-                    self.skip(os.path.join(start, below) if below else start)
+                    self.skip(folder)
                 continue
+            if not listing and is_removed(folder):
+                if folder == self._root:
+                    raise OSError(errno.ESTALE, REMOVED)
+                self.skip(folder)
             for entry in listing:
                 if self.out_of_time():
                     return

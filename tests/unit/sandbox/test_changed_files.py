@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from libs.sandbox.guest.files import file_worker
+from libs.sandbox.guest.files import deletion
+from libs.sandbox.guest.files.deletion import delete
 from libs.sandbox.guest.files.disk import refuse_existing
-from libs.sandbox.guest.files.file_worker import _delete
 from libs.sandbox.guest.files.text_files import edit
 
 
@@ -55,7 +55,7 @@ def test_existing_name_is_refused_with_what_it_is(tmp_path: Path) -> None:
 
 
 def test_failed_deletion_says_that_a_part_may_be_gone() -> None:
-    told = _delete("/proc/self/ns", [])
+    told = delete("/proc/self/ns", [])
     assert told["detail"].startswith("not everything was deleted: rm: cannot remove '/proc/")
 
 
@@ -80,8 +80,8 @@ def test_deletion_that_was_killed_says_by_what(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kills: list[int], why: str
 ) -> None:
     folder = put_rm(tmp_path, monkeypatch, "kill -9 $$")
-    monkeypatch.setattr(file_worker, "memory_kills", lambda: kills.pop(0))
-    told = _delete(str(folder), [])
+    monkeypatch.setattr(deletion, "memory_kills", lambda: kills.pop(0))
+    told = delete(str(folder), [])
     assert told == {"error": "failed", "detail": f"not everything was deleted: {why}"}
 
 
@@ -89,8 +89,8 @@ def test_deletion_that_takes_too_long_says_that_a_part_may_be_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = put_rm(tmp_path, monkeypatch, "exec sleep 60")
-    monkeypatch.setattr(file_worker, "_DELETE_SECONDS", 0.1)
-    told = _delete(str(folder), [])
+    monkeypatch.setattr(deletion, "_DELETE_SECONDS", 0.1)
+    told = delete(str(folder), [])
     detail = "not everything was deleted within 0.1 s: delete it again for the rest"
     assert told == {"error": "timeout", "detail": detail}
 
@@ -100,6 +100,6 @@ def test_deletion_without_a_process_for_it_says_why(tmp_path: Path, monkeypatch:
         raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
     monkeypatch.setattr(subprocess, "run", refuse)
-    told = _delete(str(tmp_path), [])
+    told = delete(str(tmp_path), [])
     detail = "nothing was deleted: the sandbox's processes are used up: end programs, then delete it"
     assert told == {"error": "failed", "detail": detail}

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from libs.backends.docker import deepagents_results
-from libs.sandbox.guest.files import file_worker, matching_lines, search
-from libs.sandbox.guest.files.search import glob, grep
+from libs.sandbox.guest.files import matching_lines, search
+from libs.sandbox.guest.files.search import glob, grep, ls
 from libs.sandbox.guest.files.text_files import read_page
 
 MIB = 1 << 20
@@ -234,15 +234,14 @@ def test_search_of_one_folder_stops_in_time(tmp_path: Path, monkeypatch: pytest.
 def test_answers_that_are_too_long_are_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(50):
         (tmp_path / f"{number}").write_text("needle")
-    monkeypatch.setattr(search, "MOST_ANSWER", 500)
-    monkeypatch.setattr(file_worker, "MOST_ANSWER", 500)
+    monkeypatch.setattr(search, "_MOST_ANSWER", 500)
     found = glob(str(tmp_path), "*")
     assert 0 < len(found["paths"]) < 50
     assert found["cut"] == "budget"
     answer = grep(str(tmp_path), "needle", None, None)
     assert 0 < len(answer["matches"]) < 50
     assert answer["cut"] is True
-    listed = file_worker._ls(str(tmp_path))
+    listed = ls(str(tmp_path))
     assert 0 < len(listed["entries"]) < 50
     assert listed["cut"] is True
     shown = deepagents_results.ls("/a", (listed, b"")).entries or []

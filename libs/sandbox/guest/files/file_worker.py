@@ -7,33 +7,29 @@ deadline and starts another.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
 import json
 import os
 import resource
-import stat
-import subprocess
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any
 
+from libs.sandbox.guest.files.deletion import delete
 from libs.sandbox.guest.files.disk import (
     InUse,
     new_file,
     open_regular,
     refuse_existing,
-    refuse_lost_parents,
     write_all,
 )
 from libs.sandbox.guest.files.latest_walk import LatestWalk
-from libs.sandbox.guest.files.search import MOST_ANSWER, glob, grep
+from libs.sandbox.guest.files.search import glob, grep, ls
 from libs.sandbox.guest.files.text_files import edit, read_page
 from libs.sandbox.guest.files.tree_apply import apply
 from libs.sandbox.guest.files.tree_folders import digest_of, read_parts
 from libs.sandbox.guest.workers.frame_pipes import Gone, Link
-from libs.sandbox.guest.workers.memory_kills import memory_kills
-from libs.sandbox.guest.workers.removed_folders import REMOVED, WORKSPACE, is_removed
+from libs.sandbox.guest.workers.removed_folders import WORKSPACE, is_removed
 from libs.sandbox.wire.frames import (
     ANSWER,
     CHUNK,
@@ -51,13 +47,6 @@ from libs.sandbox.wire.frames import (
 
 __all__ = ["FileWorker"]
 
-_MOST_ENTRIES: Final = 50_000
-"""Entries of one folder that `ls` returns."""
-_MOST_TOLD: Final = 500
-"""Characters of a program's error message that are returned."""
-_DELETE_SECONDS: Final = 25.0
-"""Longest deletion of a folder. A request has 30 s."""
-
 
 class FileWorker:
     """Serves `file` requests until the supervisor closes the link."""
@@ -71,8 +60,8 @@ class FileWorker:
             "edit": lambda _, request: edit(**request),
             "glob": lambda _, request: glob(**request),
             "grep": lambda _, request: grep(**request),
-            "ls": lambda _, request: _ls(**request),
-            "delete": lambda _, request: _delete(**request),
+            "ls": lambda _, request: ls(**request),
+            "delete": lambda _, request: delete(**request),
             "read": self._read,
             "write": self._write,
             "walk": self._walk,
@@ -207,76 +196,6 @@ class _Input:
             piece, self._rest = data[:size], data[size:]
             size -= len(piece)
             yield piece
-
-
-def _delete(path: str, protected: list[str]) -> dict[str, Any]:
-    """Delete a file or a folder with its content, but no protected path and no parent of one."""
-    refuse_lost_parents(path)
-    parent, name = os.path.split(path.rstrip("/"))
-    place = os.path.normpath(
-        os.path.join(os.path.realpath(parent or ("/" if path.startswith("/") else ".")), name)
-    )
-    for kept in (*protected, *map(os.path.realpath, protected)):
-        if kept == place or kept.startswith(place.rstrip("/") + "/"):
-            return {"error": "protected"}
-    mode = os.lstat(place).st_mode
-    if stat.S_ISLNK(mode) and path.endswith("/"):
-        raise ValueError(
-            "the path ends with a slash, and its name is a link to a folder: to delete the link, leave the "
-            "slash out; to delete the folder, name the folder"
-        )
-    if stat.S_ISDIR(mode):
-        kills = memory_kills()
-        # Not `shutil.rmtree`, which recurses: folders can be nested deeper than Python's stack.
-        try:
-            done = subprocess.run(
-                ["rm", "-rf", "--", place], capture_output=True, check=False, timeout=_DELETE_SECONDS
-            )
-        except BlockingIOError:
-            detail = "nothing was deleted: the sandbox's processes are used up: end programs, then delete it"
-            return {"error": "failed", "detail": detail}
-        except subprocess.TimeoutExpired:
-            if not os.path.lexists(place):
-                return {}
-            detail = f"not everything was deleted within {_DELETE_SECONDS:g} s: delete it again for the rest"
-            return {"error": "timeout", "detail": detail}
-        if done.returncode:
-            why = done.stderr.decode("utf-8", "replace").strip()
-            if done.returncode < 0:
-                no_memory = "the sandbox's memory is used up: end programs that use it, then delete the rest"
-                killed = "a program ended the deletion: delete it again for the rest"
-                why = no_memory if memory_kills() > kills else killed
-            told = f"not everything was deleted: {why}"
-            cut = {"cut_after": "detail"} if len(told) > _MOST_TOLD else {}
-            return {"error": "failed", "detail": told[:_MOST_TOLD], **cut}
-    else:
-        os.unlink(place)
-    return {}
-
-
-def _ls(path: str) -> dict[str, Any]:
-    """List a folder. `cut`: the folder has more entries than are returned."""
-    entries: list[dict[str, Any]] = []
-    size = 0
-    cut = False
-    with os.scandir(path) as folder:
-        for entry in folder:
-            if len(entries) == _MOST_ENTRIES or size > MOST_ANSWER:
-                cut = True
-                break
-            info: dict[str, Any] = {"path": os.path.join(path, entry.name), "is_dir": False}
-            size += len(json.dumps(info))
-            with contextlib.suppress(OSError):  # removed meanwhile, a broken link, or a folder without x
-                info["is_dir"] = entry.is_dir(follow_symlinks=False)
-                result = entry.stat()
-                info["is_dir"] = stat.S_ISDIR(result.st_mode)
-                info["size"] = result.st_size
-                info["modified"] = result.st_mtime
-            entries.append(info)
-    if not entries and is_removed(path):
-        raise OSError(errno.ESTALE, REMOVED)
-    entries.sort(key=lambda info: info["path"])
-    return {"entries": entries, "cut": cut}
 
 
 def _encoded(value: Any) -> bytes:

@@ -1,10 +1,12 @@
-"""Finds files by name and lines by text, inside the sandbox (standard library only)."""
+"""Lists folders, finds files by name and lines by text, inside the sandbox (standard library only)."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
+import stat
 import time
 from collections.abc import Iterator
 from typing import Any, Final
@@ -14,7 +16,7 @@ from libs.sandbox.guest.files.matching_lines import finds_of, matching_lines
 from libs.sandbox.guest.files.patterns import Search, compile_pattern
 from libs.sandbox.guest.workers.removed_folders import REMOVED, is_removed
 
-__all__ = ["MOST_ANSWER", "glob", "grep"]
+__all__ = ["glob", "grep", "ls"]
 
 _MOST_FILES: Final = 10_000
 """Files that `glob` returns."""
@@ -27,12 +29,14 @@ _MOST_LINE: Final = 4_000
 """Characters of a matching line that are returned."""
 _MOST_MATCHES: Final = 10_000
 """Matching lines that are returned."""
-MOST_ANSWER: Final = 8 * 1024 * 1024
+_MOST_ANSWER: Final = 8 * 1024 * 1024
 """Characters of JSON that are returned, for names and matching lines."""
 _MOST_NEEDLES: Final = 100
 """Lines of a text that is searched for."""
 _MOST_TEXT: Final = 100_000
 """Most characters of the text to search for."""
+_MOST_ENTRIES: Final = 50_000
+"""Entries of one folder that `ls` returns."""
 _MOST_UNREAD: Final = 5
 """Names of unreadable files and folders that are returned."""
 
@@ -125,6 +129,31 @@ class _Walk:
             waiting += reversed(folders)
 
 
+def ls(path: str) -> dict[str, Any]:
+    """List a folder. `cut`: the folder has more entries than are returned."""
+    entries: list[dict[str, Any]] = []
+    size = 0
+    cut = False
+    with os.scandir(path) as folder:
+        for entry in folder:
+            if len(entries) == _MOST_ENTRIES or size > _MOST_ANSWER:
+                cut = True
+                break
+            info: dict[str, Any] = {"path": os.path.join(path, entry.name), "is_dir": False}
+            size += len(json.dumps(info))
+            with contextlib.suppress(OSError):  # removed meanwhile, a broken link, or a folder without x
+                info["is_dir"] = entry.is_dir(follow_symlinks=False)
+                result = entry.stat()
+                info["is_dir"] = stat.S_ISDIR(result.st_mode)
+                info["size"] = result.st_size
+                info["modified"] = result.st_mtime
+            entries.append(info)
+    if not entries and is_removed(path):
+        raise OSError(errno.ESTALE, REMOVED)
+    entries.sort(key=lambda info: info["path"])
+    return {"entries": entries, "cut": cut}
+
+
 def glob(path: str, pattern: str) -> dict[str, Any]:
     """Find files below `path` whose name or relative path matches.
 
@@ -136,7 +165,7 @@ def glob(path: str, pattern: str) -> dict[str, Any]:
     found: list[str] = []
     size = 0
     for file in walk.files(pattern):
-        if len(found) == _MOST_FILES or size > MOST_ANSWER:
+        if len(found) == _MOST_FILES or size > _MOST_ANSWER:
             return {"paths": sorted(found), "cut": "budget"}
         found.append(file)
         size += len(json.dumps(file))
@@ -183,7 +212,7 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
     for file in files:
         try:
             for number, line in matching_lines(file, finds, walk.out_of_time):
-                if len(found) >= most or size > MOST_ANSWER:
+                if len(found) >= most or size > _MOST_ANSWER:
                     cut = True
                     break
                 decoded = line.decode("utf-8", "replace")

@@ -160,7 +160,7 @@ class Collected:
     stale: tuple[str, ...] = ()
     """Paths of earlier files whose content after the program is not known."""
     redacted: tuple[str, ...] = ()
-    """Paths of files in which known secrets were replaced."""
+    """Paths of files in whose content or name known secrets were replaced."""
 
 
 async def collected(sandbox: Fresh, before: Mapping[str, bytes], links: Collection[str] = ()) -> Collected:
@@ -292,7 +292,7 @@ class _Look:
                 self.leave(path, str(error))
                 continue
             read.add(path)
-            if data != content:
+            if data != content or path != at:
                 redacted.append(path)
             old, new = self._before.get(path), FileContent(data, entry.mode)
             if old is None or old != new or mode_of(old) != new.mode:

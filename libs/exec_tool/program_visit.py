@@ -229,4 +229,5 @@ def _redacted(paths: tuple[str, ...]) -> str:
     if not paths:
         return ""
     shown = ", ".join(map(named, paths[:3]))
-    return f"Known secrets in {len(paths)} of the program's files were replaced by {MARK.decode()}: {shown}."
+    where = f"in the content or name of {len(paths)} of the program's files"
+    return f"Known secrets {where} were replaced by {MARK.decode()}: {shown}."

@@ -229,7 +229,10 @@ print("[2]")
             "c": 3000,
         }
         assert result.files["b"].startswith(b"b [REDACTED]\nbbb")
-        assert result.note == "Known secrets in 1 of the program's files were replaced by [REDACTED]: 'b'."
+        assert result.note == (
+            "Known secrets in the content or name of 2 of the program's files were replaced by [REDACTED]: "
+            "'[REDACTED]', 'b'."
+        )
         assert result.files["[REDACTED]"] == b"named"
         assert key.encode() not in b"".join(result.files.values())
 

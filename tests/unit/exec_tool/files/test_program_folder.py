@@ -244,6 +244,7 @@ def test_files_whose_names_are_alike_without_secrets_are_named(root: Path) -> No
 
     found = asyncio.run(work())
     assert found.changed == {"fine": b"x", "[REDACTED].txt": b"x", "[REDACTED]": b"x"}
+    assert set(found.redacted) == {"[REDACTED].txt", "[REDACTED]"}
     assert left_out(found) == {
         "[REDACTED].txt": "another file has the same name without secrets",
         "[REDACTED]/file": "its folder has the name of a file without secrets",

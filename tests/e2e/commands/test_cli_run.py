@@ -68,6 +68,7 @@ def test_absent_paths_of_the_task_are_named_at_the_end(program: Program) -> None
     assert done.stdout.count("is not there") == done.stdout.count("\n/data/people.csv is not there.\n") == 1
 
 
+@pytest.mark.thorough
 def test_nothing_runs_without_a_terminal(program: Program) -> None:
     program.script(execute("echo ran >> /results/log"), "finished")
 

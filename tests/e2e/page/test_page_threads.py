@@ -198,6 +198,7 @@ def test_output_of_blocks_is_kept_through_a_restart(page: Page, page_server: Ser
     expect(command(page, 1).locator(".lines")).to_contain_text("Block 2 (python) succeeded:")
 
 
+@pytest.mark.thorough
 def test_error_of_a_run_is_shown_and_the_run_can_be_tried_again(page: Page) -> None:
     open_chat(page)
     say(page, "it breaks")

@@ -77,7 +77,7 @@ class TestTimeOut:
         assert in_time(late, GONE), late
         assert max(late) < 4 * GONE
 
-    @pytest.mark.parametrize("how", ["time-out", "cancelled"])
+    @pytest.mark.parametrize("how", ["time-out", pytest.param("cancelled", marks=pytest.mark.thorough)])
     async def test_many_commands_end_at_the_same_time(self, sandbox: ChannelSandbox, how: str) -> None:
         """Their process trees are ended together. Other commands continue."""
         numbers = [mark() for _ in FORMS]

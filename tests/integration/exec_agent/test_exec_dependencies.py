@@ -142,6 +142,7 @@ def test_cache_is_read_only(run: CodeRunner) -> None:
     assert run.run(code, dependencies=["thing<2"]).result == [30, 30, 30]
 
 
+@pytest.mark.thorough
 def test_program_cannot_reach_the_index(run: CodeRunner, index: Server) -> None:
     asked = len(index.asked)
     assert run.run("pip install other", language="bash").error
@@ -194,6 +195,7 @@ async def test_cancelling_ends_an_installation(tmp_path: Path) -> None:
         await asyncio.to_thread(eventually, lambda: list((tmp_path / "packages").iterdir()) == [])
 
 
+@pytest.mark.thorough
 def test_installation_uses_the_time_of_the_execution(tmp_path: Path) -> None:
     with slow_index() as slow, with_packages(tmp_path, slow, seconds=3) as run:
         begun = time.monotonic()

@@ -39,6 +39,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CodeRunner]:
         yield made
 
 
+@pytest.mark.thorough
 def test_reading_files_uses_the_time(run: CodeRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "_files", SlowFiles(2))
     spare_ready(run)

@@ -96,6 +96,7 @@ def test_what_cannot_be_read_is_refused(kept: Any) -> None:
     is_refused(kept("/results/a", -1), 400)
 
 
+@pytest.mark.thorough
 def test_copy_belongs_to_its_owner_and_has_the_files_of_its_turn(
     alice: httpx.Client, bob: httpx.Client, server: Served, thread: str
 ) -> None:

@@ -124,6 +124,7 @@ def test_image_starts_the_supervisor(client: docker.DockerClient, run: Run) -> N
     assert {name for name, _, kind in names if kind != "py"} == modules  # compiled in the build
 
 
+@pytest.mark.thorough
 def test_plot_prints_nothing(run: Run) -> None:
     """The image contains the font list."""
     plot = (

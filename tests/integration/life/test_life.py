@@ -135,6 +135,7 @@ class TestDeath:
             time.sleep(0.2)
             assert backend.execute("cat kept").output == f"{new_sandbox}kept\n"
 
+    @pytest.mark.thorough
     async def test_silent_container_is_given_up(
         self,
         backend: DockerExecutionBackend,

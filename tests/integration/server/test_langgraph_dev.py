@@ -135,6 +135,7 @@ async def test_run_without_a_task_says_what_to_send(client: LangGraphClient) -> 
             await client.runs.wait(made, "deep_agent", input={"task": "dev: one command"})
 
 
+@pytest.mark.thorough
 async def test_answer_to_nothing_is_refused_in_new_and_finished_threads(client: LangGraphClient) -> None:
     new = (await client.threads.create())["thread_id"]
     finished, _ = await start(client, "dev: hello")
@@ -208,7 +209,14 @@ async def test_approvals_for_the_thread_are_given_shown_and_revoked(
     assert ran.read_text() == "ran\n" * 2
 
 
-@pytest.mark.parametrize("wrong", [decisions("edit"), "yes", {}], ids=["edit", "text", "empty"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param(decisions("edit"), id="edit"),
+        pytest.param("yes", id="text", marks=pytest.mark.thorough),
+        pytest.param({}, id="empty", marks=pytest.mark.thorough),
+    ],
+)
 async def test_wrong_answer_is_asked_again(
     client: LangGraphClient, shared_server: Served, wrong: object
 ) -> None:

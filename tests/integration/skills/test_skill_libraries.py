@@ -160,6 +160,7 @@ def generate(backend: DockerExecutionBackend, markdown: str, *arguments: str) ->
     return done.output.strip()
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("plot")
 def test_markdown_elements_are_in_the_pdf(backend: DockerExecutionBackend) -> None:
     path = generate(backend, MARKDOWN, "all", "A $(touch /tmp/hacked) <title>")

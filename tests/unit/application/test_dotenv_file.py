@@ -180,6 +180,7 @@ def python(program: str, folder: Path, **added: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.thorough
 def test_build_graph_alone_exports_variables_of_packages(tmp_path: Path) -> None:
     """The variables switch tracing on, so the traces must be redacted, too."""
     (tmp_path / "script.json").write_text(json.dumps([{"text": f"The key is {KEY}, and a frog jumps."}] * 2))
@@ -197,6 +198,7 @@ def test_build_graph_alone_exports_variables_of_packages(tmp_path: Path) -> None
     assert KEY.encode() not in outputs
 
 
+@pytest.mark.thorough
 def test_later_change_of_the_file_holds_for_the_next_graph(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     call = {"name": "execute", "args": {"command": "true"}}

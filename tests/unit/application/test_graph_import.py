@@ -89,6 +89,7 @@ def test_served_graph_is_built_at_its_first_use() -> None:
     assert done.stdout.split() == ["0", "True", "1", "AddressedGraph"]
 
 
+@pytest.mark.thorough
 def test_error_about_the_checkpointer_shows_code_that_works(tmp_path: Path) -> None:
     (tmp_path / "script.json").write_text('[{"text": "Hello."}]')
     done = python(

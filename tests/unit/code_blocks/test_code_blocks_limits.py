@@ -84,6 +84,7 @@ def test_call_budget_ends_a_run(tmp_path: Path) -> None:
     assert roles(result["messages"]) == ["human", "ai"]
 
 
+@pytest.mark.thorough
 async def test_time_budget_ends_a_block_and_the_run(tmp_path: Path) -> None:
     with looping(tmp_path, playing(bash("echo a; sleep 60; echo b")), budget=Budget(seconds=6)) as graph:
         begun = time.monotonic()

@@ -106,6 +106,7 @@ def test_execution_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     assert not any(secret in record.getMessage() for secret in SECRETS)
 
 
+@pytest.mark.thorough
 def test_spans_reach_the_collector(collector: str) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", PROGRAM, collector],

@@ -59,6 +59,7 @@ async def run(folder: Path, server: ChatServer, **settings: Any) -> Any:
     return await build_graph(settings=known, backend=backend).ainvoke({"messages": [HumanMessage("go")]})
 
 
+@pytest.mark.thorough
 async def test_summary_ends_with_the_time_of_the_run(tmp_path: Path) -> None:
     with serving(summarized_by(HOLD)) as server:
         assert (await run(tmp_path, server, run_max_seconds=4))["status"] == "budget_seconds"

@@ -178,6 +178,7 @@ def test_server_that_dies_in_a_call_is_started_again_by_the_next_call(notes: Ser
     assert call(notes, "add", a=2, b=2).structured_content == {"result": 4}
 
 
+@pytest.mark.thorough
 def test_calls_that_end_the_server_one_after_another_leave_it_usable(notes: Servers) -> None:
     """After each new start the lists are read, and the next call ends the server meanwhile."""
     for _ in range(4):
@@ -198,6 +199,7 @@ def test_server_that_died_between_calls_is_started_again(notes: Servers) -> None
     eventually(answers)
 
 
+@pytest.mark.thorough
 def test_server_that_answers_nothing_is_ended_and_started_again(
     notes: Servers, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,7 @@ def test_credentials_go_to_their_registry_only(registry: Server, tmp_path: Path)
     assert {headers.get("authorization") for *_, headers in registry.asked} == {f"Bearer {TOKEN}"}
 
 
+@pytest.mark.thorough
 def test_changed_tarball_is_not_installed(registry: Server, tmp_path: Path) -> None:
     registry.add("/npm/thing/-/thing-1.0.0.tgz", tarball("thing", "6.6.6"))
     with serving(of(registry), tmp_path) as proxy:

@@ -18,10 +18,12 @@ _FLOODED = "".join(f"{number}\n" for number in range(1, _FLOOD + 1))
 _TOKENS = 25
 """Number of tokens of a journal. After that many the journal is removed and another one begins."""
 _ENDED = re.compile(
-    r"\[the process that ran it was killed, (by this command or by another one|and the kernel .*): "
+    r"\[the process that ran it was killed, "
+    r"(by this command, or by another command or block|and the kernel .*): "
     r"everything it started was ended, its last output may be missing, and what other commands have left "
     r"running may have ended, too\]"
-    r"|\[the process that kept the interpreter was killed, (by this block or by a command|and the kernel .*)"
+    r"|\[the process that kept the interpreter was killed, "
+    r"(by this block, or by another block or command|and the kernel .*)"
     r": its variables are lost, and its last output may be missing\]"
     r"|\[the interpreter was ended by signal 9\b.*: its variables are lost\]"
     r"|bash: line 1: +\d+ Killed\b.*"

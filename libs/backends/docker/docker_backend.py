@@ -111,14 +111,16 @@ class DockerExecutionBackend(SandboxFiles):
 
         Raises:
             TypeError: `limits` is no `SandboxLimits`, or `env_allow` is a text.
-            ValueError: `scope` or `warm` has a wrong value, or `scope` does not fit `cluster`; `root_dir`
-                cannot be a workspace; two skill folders have one name, or a skill folder does not exist;
-                the sandbox does not isolate commands from this machine.
+            ValueError: `scope`, `warm` or `image` has a wrong value, or `scope` does not fit `cluster`;
+                `root_dir` cannot be a workspace; two skill folders have one name, or a skill folder does not
+                exist; the sandbox does not isolate commands from this machine.
         """
         if sandbox is not None and not sandbox.isolated:
             raise ValueError(f"{type(sandbox).__name__} does not isolate: it must not get a model's commands")
         if scope not in ("shared", "thread"):
             raise ValueError(f"scope is {scope!r}: write 'shared' or 'thread'.")
+        if not image:
+            raise ValueError("image is empty: name an image, or leave it out.")
         if not isinstance(limits, SandboxLimits):
             raise TypeError(f"limits is {limits!r}: give SandboxLimits(…), or leave it out.")
         if cluster and scope != "thread":

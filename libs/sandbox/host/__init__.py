@@ -23,6 +23,7 @@ from libs.sandbox.host.requests import (
     redacted_content,
     shortened,
 )
+from libs.sandbox.host.thread_notes import ThreadNotes
 from libs.sandbox.host.thread_work import OUTSIDE, Span, Turns, file_clock
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "Once",
     "Receiver",
     "Span",
+    "ThreadNotes",
     "Turns",
     "blocking",
     "carrying",

@@ -35,7 +35,7 @@ from libs.sandbox.host.requests import (
     run_result,
     tree_request,
 )
-from libs.sandbox.host.thread_notes import NewSandboxNotes, Sessions
+from libs.sandbox.host.thread_notes import ThreadNotes
 from libs.sandbox.host.thread_work import OUTSIDE, ThreadPrograms, Turns
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.protocol import FileFailed, OnOutput, RunResult
@@ -92,8 +92,7 @@ class ChannelSandbox(SandboxLife):
             self, records, thread, redact, workspace=lambda: str(self.root), alone=self.turns.lock
         )
         self._programs = ThreadPrograms()
-        self._notes = NewSandboxNotes()
-        self._sessions = Sessions()
+        self.notes = ThreadNotes()
         self.protected = ["/workspace", "/skills", "/tmp/home", *(f"/{folder}" for folder in FOLDERS)]  # noqa: S108
         """Paths inside that are never deleted, nor their parent folders."""
 
@@ -157,7 +156,7 @@ class ChannelSandbox(SandboxLife):
         uses: Collection[str] = (),
     ) -> RunResult:
         seconds, request = block_request(self.limits, code, session, timeout)
-        block = self._sessions.block(session, self._thread())
+        block = self.notes.sessions.block(session, self._thread())
 
         def payload() -> bytes:
             return request(continues=continues or block.continues)
@@ -218,7 +217,7 @@ class ChannelSandbox(SandboxLife):
     def _told(self, calls: Sequence[Call], note_new: bool) -> None:
         """Remember the sandbox of a call with a result. A call that is cancelled before has told nobody."""
         if note_new and calls:
-            self._notes.called(self._thread(), calls[-1].sandbox)
+            self.notes.sandboxes.called(self._thread(), calls[-1].sandbox)
 
     async def _begins(self) -> bool:
         """Note the sandbox of the thread's first call.
@@ -226,16 +225,16 @@ class ChannelSandbox(SandboxLife):
         Return whether it is not the first, because an earlier program has run something in the thread.
         """
         thread = self._thread()
-        if self._notes.knows(thread):
+        if self.notes.sandboxes.knows(thread):
             return False
         if thread != OUTSIDE and self.records and await self.records.has_earlier(thread):
             return True
-        self._notes.called(thread, (await self._current_channel()).number)
+        self.notes.sandboxes.called(thread, (await self._current_channel()).number)
         return False
 
     def _note(self, sandbox: int, earlier: bool) -> str:
         filled = self.fill is not None
-        return self._notes.note(
+        return self.notes.sandboxes.note(
             self._thread(), sandbox, filled=filled, other_folder=self._other_folder, earlier=earlier
         )
 
@@ -243,7 +242,7 @@ class ChannelSandbox(SandboxLife):
     async def aend_programs(self, thread: str) -> None:
         """End background programs and live interpreters of a thread. The next block prints a note."""
         self._programs.end_background(thread)
-        for session in self._sessions.of_thread(thread) if self.running else ():
+        for session in self.notes.sessions.of_thread(thread) if self.running else ():
             with suppress(SandboxError):
                 await self._ask(*_ending(self.limits, session))
 

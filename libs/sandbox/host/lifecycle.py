@@ -31,6 +31,8 @@ from libs.sandbox.workspace import Folders, folder_at
 
 __all__ = ["SandboxLife"]
 
+_NUMBERS = itertools.count(1)
+"""Counts the sandboxes that were started: one count for all objects, as a thread may get another object."""
 _START_SECONDS = 60.0
 """Seconds until a start counts as failed. The sandbox is then closed, for all callers."""
 _STARTS = 3
@@ -63,8 +65,6 @@ class SandboxLife(ABC):
         self._channel: Channel | None = None
         self._new: NewWorkspace | None = None
         """The workspace of the latest channel."""
-        self._numbers = itertools.count(1)
-        """Counts the sandboxes that were started."""
         self._starting = threading.Lock()
         self._asked_at = 0.0
         """When the call came that caused the current start."""
@@ -200,7 +200,7 @@ class SandboxLife(ABC):
                     raise
                 channel.redact = self._redact
                 channel.owner = self
-                channel.number = next(self._numbers)
+                channel.number = next(_NUMBERS)
                 if channel.door:
                     channel.door.refuse(lambda: self._refused)
                 channel.used()

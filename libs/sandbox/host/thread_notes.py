@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asyncio import CancelledError
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from libs.sandbox.errors import CommandInterrupted, SandboxError
 from libs.sandbox.host.requests import Call
@@ -12,7 +12,7 @@ from libs.sandbox.protocol import RunResult
 from libs.sandbox.wire.frames import Fd
 from libs.sandbox.wire.messages import FRESH
 
-__all__ = ["NewSandboxNotes", "Sessions"]
+__all__ = ["NewSandboxNotes", "Sessions", "ThreadNotes"]
 
 _MOST_THREADS = 100_000
 """Number of threads that are remembered."""
@@ -35,7 +35,7 @@ _OTHER_FOLDER = (
 class NewSandboxNotes:
     """Knows in which sandbox each thread has made its latest call. Used on the sandboxes' event loop only.
 
-    Sandboxes are numbered in the order of their starts.
+    Sandboxes are numbered in the order of their starts in this program.
     """
 
     def __init__(self) -> None:
@@ -163,3 +163,11 @@ class SessionBlock:
             elif self.calls and self.calls[-1].data[Fd.OUT].startswith(FRESH):
                 # The worker repeats the note only if the cancellation came before a time-out and the end.
                 known.untold = True
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadNotes:
+    """What threads have run in a sandbox. Another sandbox object for the threads goes on with these notes."""
+
+    sandboxes: NewSandboxNotes = field(default_factory=NewSandboxNotes)
+    sessions: Sessions = field(default_factory=Sessions)

@@ -9,17 +9,20 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Generic, TypeVar
 from weakref import WeakValueDictionary
 
-from libs.sandbox.host import ChannelSandbox
+from libs.sandbox.host import ChannelSandbox, ThreadNotes
 from libs.sandbox.workspace import thread_folder
 
 __all__ = ["SandboxesByThread"]
 
 _MOST_KEPT: Final = 1_000
-"""Sandbox objects that are kept although stopped, with their notes for interpreters."""
+"""Sandbox objects that are kept although stopped."""
+_MOST_NOTED: Final = 100_000
+"""Threads whose notes are kept for their next sandbox object."""
 _ENDED_AT_ONCE: Final = 32
 """Sandboxes that are closed at the same time."""
 
 S = TypeVar("S", bound=ChannelSandbox)
+V = TypeVar("V")
 
 
 class SandboxesByThread(Generic[S]):
@@ -34,6 +37,7 @@ class SandboxesByThread(Generic[S]):
         self._sandboxes: WeakValueDictionary[str, S] = WeakValueDictionary()
         """Every sandbox object that is still in use, so that no thread gets two."""
         self._lately: OrderedDict[str, S] = OrderedDict()
+        self._notes: OrderedDict[str, ThreadNotes] = OrderedDict()
         self._lock = threading.Lock()
         """Held only briefly, because `sandbox_for` is called on an event loop."""
 
@@ -44,10 +48,9 @@ class SandboxesByThread(Generic[S]):
             found = self._sandboxes.get(name)
             if found is None:
                 found = self._sandboxes[name] = self._make(thread, name)
-            self._lately[name] = found
-            self._lately.move_to_end(name)
-            if len(self._lately) > _MOST_KEPT:
-                self._lately.popitem(last=False)
+                found.notes = self._notes.get(name, found.notes)
+            _keep(self._lately, name, found, _MOST_KEPT)
+            _keep(self._notes, name, found.notes, _MOST_NOTED)
             return found
 
     def close(self) -> None:
@@ -60,3 +63,11 @@ class SandboxesByThread(Generic[S]):
             # Each close waits for the Engine, which may be slow.
             with ThreadPoolExecutor(min(_ENDED_AT_ONCE, len(sandboxes))) as threads:
                 list(threads.map(lambda sandbox: sandbox.close(), sandboxes))
+
+
+def _keep(kept: OrderedDict[str, V], name: str, value: V, most: int) -> None:
+    """Keep a value as the latest one of at most `most`."""
+    kept[name] = value
+    kept.move_to_end(name)
+    if len(kept) > most:
+        kept.popitem(last=False)

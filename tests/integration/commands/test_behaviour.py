@@ -154,7 +154,7 @@ class TestCommands:
         limit = "import os, resource, time\nresource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (0, 0))"
         # The worker fails when it looks for output.
         block = sandbox.run_python(f"{limit};\nprint(1)\ntime.sleep(20)", session="limited")
-        assert "killed, by this block or by a command" in block.output
+        assert "killed, by this block, or by another block or command" in block.output
 
     @pytest.mark.parametrize("limit", ["as=1", "cpu=1", "fsize=0", "nofile=3", "stack=4096"])
     def test_limits_that_a_command_gives_to_workers_and_shells_are_not_those_of_the_next(

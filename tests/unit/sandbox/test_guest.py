@@ -173,7 +173,9 @@ def test_variables_are_kept_only_if_the_supervisor_has_not_killed_the_interprete
     assert job.ending(reported) == ending
 
 
-@pytest.mark.parametrize(("kills", "cause"), [(1, "by this command or by another"), (2, "and the kernel")])
+@pytest.mark.parametrize(
+    ("kills", "cause"), [(1, "by this command, or by another command or block"), (2, "and the kernel")]
+)
 def test_killed_worker_of_a_command_says_whether_memory_was_used_up(
     folder: Path, kills: int, cause: str
 ) -> None:

@@ -244,6 +244,8 @@ def test_answers_that_are_too_long_are_cut(tmp_path: Path, monkeypatch: pytest.M
     listed = ls(str(tmp_path))
     assert 0 < len(listed["entries"]) < 50
     assert listed["cut"] is True
+    names = [Path(entry["path"]).name for entry in listed["entries"]]
+    assert names == sorted(map(str, range(50)))[: len(names)], "the first ones: none in between is missing"
     shown = deepagents_results.ls("/a", (listed, b"")).entries or []
     last = f"/a // [only {len(shown) - 1} entries are listed: find the others with glob or a command]"
     assert shown[-1]["path"] == last

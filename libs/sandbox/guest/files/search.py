@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import heapq
 import json
 import os
 import stat
@@ -130,12 +131,12 @@ class _Walk:
 
 
 def ls(path: str) -> dict[str, Any]:
-    """List a folder. `cut`: the folder has more entries than are returned."""
+    """List a folder. `cut`: the folder has more entries than are returned, which are the first by name."""
     entries: list[dict[str, Any]] = []
     size = 0
     cut = False
     with os.scandir(path) as folder:
-        for entry in folder:
+        for entry in heapq.nsmallest(_MOST_ENTRIES + 1, folder, key=lambda entry: entry.name):
             if len(entries) == _MOST_ENTRIES or size > _MOST_ANSWER:
                 cut = True
                 break
@@ -150,7 +151,6 @@ def ls(path: str) -> dict[str, Any]:
             entries.append(info)
     if not entries and is_removed(path):
         raise OSError(errno.ESTALE, REMOVED)
-    entries.sort(key=lambda info: info["path"])
     return {"entries": entries, "cut": cut}
 
 

@@ -38,7 +38,8 @@ def file_result(call: Call, answer: Answer, seconds: float) -> tuple[dict[str, A
     if answer.ending != Ending.DONE:
         raise FileFailed(
             "failed",
-            "a command killed the process that handled this file operation: try again when it has ended",
+            "a command or block killed the process that handled this file operation: try again when that has "
+            "ended",
         )
     try:
         message: Any = json.loads(answer.body.decode("utf-8", "surrogatepass"))

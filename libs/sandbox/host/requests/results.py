@@ -48,7 +48,8 @@ def run_result(
         answer,
         seconds,
         late="everything the command started was ended",
-        lost=f"the process that ran it was killed, {_killer(answer, 'by this command or by another one')}: "
+        lost="the process that ran it was killed, "
+        f"{_killer(answer, 'by this command, or by another command or block')}: "
         "everything it started was ended, its last output may be missing, and what other commands have left "
         "running may have ended, too",
         spills=spills,
@@ -73,7 +74,7 @@ def block_result(limits: SandboxLimits, call: Call, answer: Answer, seconds: flo
         seconds,
         late=late,
         lost=f"the process that kept the interpreter was killed, "
-        f"{_killer(answer, 'by this block or by a command')}: "
+        f"{_killer(answer, 'by this block, or by another block or command')}: "
         "its variables are lost, and its last output may be missing",
     )
 

@@ -71,6 +71,7 @@ def test_missing_skill_folder_is_refused(tmp_path: Path) -> None:
     ("given", "error"),
     [
         ({"scope": "threads"}, "scope is 'threads': write 'shared' or 'thread'"),
+        ({"image": ""}, "image is empty: name an image, or leave it out"),
         ({"limits": None}, "limits is None: give SandboxLimits"),
         ({"warm": -1}, "warm is -1: give the number of spare containers"),
         ({"env_allow": "LANG"}, r"give a list of patterns, \['LANG'\]"),

@@ -7,9 +7,14 @@ import weakref
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from libs.sandbox.docker.container import DockerSandbox
+from libs.sandbox.host.local_sandbox import LocalSandbox
+from libs.sandbox.pool.by_thread import SandboxesByThread
 from libs.sandbox.pool.per_thread import SandboxPool
 from libs.sandbox.workspace import thread_folder
+from tests.support.sandboxes import NEW_INTERPRETER, NEW_SANDBOX
 
 
 def make(root: Path, thread: str | None, **more: Any) -> DockerSandbox:
@@ -32,6 +37,35 @@ def test_number_of_kept_sandbox_objects_is_limited(tmp_path: Path) -> None:
     gc.collect()
     assert sum(sandbox() is not None for sandbox in made) <= 1_000
     assert made[-1]() is not None
+
+
+@pytest.mark.parametrize("end", ["close", "many other threads"])
+def test_next_sandbox_object_of_a_thread_says_what_is_gone(tmp_path: Path, end: str) -> None:
+    sandboxes = SandboxesByThread(lambda _, name: LocalSandbox(tmp_path / name, thread=lambda: "thread"))
+
+    def outputs() -> list[str]:
+        sandbox = sandboxes.sandbox_for("thread")
+        command = sandbox.run("echo on", note_new=True).output
+        block = sandbox.run_python("'kept' in globals()", session="s", note_new=True).output
+        sandbox.run_python("kept = 1", session="s")
+        return [command, block]
+
+    assert outputs() == ["on\n", "False\n"]
+    assert outputs() == ["on\n", "True\n"]
+    if end == "close":
+        sandboxes.close()
+    else:
+        stopped = sandboxes.sandbox_for("thread")
+        stopped.close()
+        of_thread = weakref.ref(stopped)
+        del stopped
+        for number in range(1_001):
+            sandboxes.sandbox_for(f"t{number}")
+        gc.collect()
+        assert of_thread() is None
+    assert outputs() == [f"{NEW_SANDBOX}on\n", f"{NEW_INTERPRETER}False\n"]
+    assert outputs() == ["on\n", "True\n"]
+    sandboxes.close()
 
 
 def test_each_thread_id_has_its_own_folder_name() -> None:

@@ -155,8 +155,8 @@ class Collected:
     """Path -> content of new and changed files, with the mode: see `mode_of`."""
     removed: tuple[str, ...]
     """Paths of removed files."""
-    left_out: tuple[str, ...]
-    """Files and folders that are not returned, each with the reason."""
+    left_out: tuple[tuple[str, str], ...]
+    """Name and reason of files and folders that are not returned."""
     stale: tuple[str, ...] = ()
     """Paths of earlier files whose content after the program is not known."""
     redacted: tuple[str, ...] = ()
@@ -207,7 +207,7 @@ class _Look:
         self._links = links
         self._before = before
         self._redact = redact
-        self._left_out: list[str] = []
+        self._left_out: list[tuple[str, str]] = []
         self._found: dict[str, tuple[str, Entry]] = {}
         """Path of each file -> its path inside, without redaction, and its entry."""
         self.contents: dict[str, bytes] = {}
@@ -221,11 +221,10 @@ class _Look:
             if path in self._found:  # the removal of secrets has made two names alike
                 self.leave(path, "another file has the same name without secrets")
                 continue
-            if path not in before:
-                if held >= MOST_FILES:
-                    self.leave(path, f"there are over {MOST_FILES}")
-                    continue
-                held += 1
+            new = path not in before
+            if new and entry.sha256 is not None and held >= MOST_FILES:
+                self.leave(path, f"there are over {MOST_FILES}")
+                continue
             self._found[path] = at, entry
             old = before.get(path)
             grown = max(0, entry.size - len(old or b""))
@@ -236,6 +235,7 @@ class _Look:
             elif entry.sha256 is None:
                 self.leave(path, _not_opened(now.skipped.get(shown(at), "")))
             else:
+                held += new
                 room -= grown
                 self.wanted[at] = entry
         for path in in_another(self._found):
@@ -248,7 +248,9 @@ class _Look:
         """Yield path inside, path and entry of the regular files with valid names, the smallest first."""
         now = self._now
         entries = {**dict.fromkeys(now.skipped), **now.entries}
-        for place, entry in sorted(entries.items(), key=lambda item: item[1].size if item[1] else 0):
+        sizes = {place: entry.size if entry else 0 for place, entry in entries.items()}
+        for place in sorted(entries, key=lambda place: (sizes[place], place)):
+            entry = entries[place]
             at = inside(place)
             name = self._redact(at) if self._redact else at
             if not at or (entry and entry.kind == "dir"):
@@ -315,7 +317,7 @@ class _Look:
 
     def leave(self, path: str, why: str) -> None:
         """Name what is not returned."""
-        self._left_out.append(f"{named(path)[1:-1]} ({why})")
+        self._left_out.append((named(path)[1:-1], why))
 
 
 def _not_opened(why: str) -> str:

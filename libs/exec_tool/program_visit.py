@@ -30,6 +30,8 @@ _REASONS = ("error", "message", "answer")
 """Keys of a program's result, of which the first with a value says why the program failed."""
 _BASH_REFUSES = 2
 """Exit code of bash for a program with a syntax error. Other programs end with it, too."""
+_MOST_NAMED = 10
+"""Files that a note about files that were not returned names."""
 _MOST_COMPARED = 200
 """Characters at the end of an error of bash that are looked for in the output, which may lack its middle."""
 _NOT_FOUND = 127
@@ -212,12 +214,24 @@ def _ended(processes: int) -> str:
     )
 
 
-def _left_out(names: tuple[str, ...], stale: tuple[str, ...]) -> str:
-    """Return the note about files that were not returned. `stale`: files that keep their earlier content."""
-    if not names:
+def _left_out(files: tuple[tuple[str, str], ...], stale: tuple[str, ...]) -> str:
+    """Return the note about files that were not returned, with at least one file for each reason.
+
+    Args:
+        files: names and reasons.
+        stale: files that keep their earlier content.
+    """
+    if not files:
         return ""
-    shown = ", ".join(names[:3])
-    told = f"{len(names)} of the program's files were not returned: {shown}."
+    firsts: dict[str, str] = {}
+    others: list[tuple[str, str]] = []
+    for name, why in files:
+        if firsts.setdefault(why, name) != name:
+            others.append((name, why))
+    shown = [*((name, why) for why, name in firsts.items()), *others][:_MOST_NAMED]
+    told = f"{len(files)} of the program's files were not returned: "
+    told += ", ".join(f"{name} ({why})" for name, why in shown)
+    told += f", and {len(files) - len(shown)} more." if len(files) > len(shown) else "."
     if stale:
         kept = ", ".join(map(named, stale[:3]))
         told += f" Earlier content of {len(stale)} of the thread's files stays: {kept}."

@@ -112,12 +112,15 @@ import os
 open("a", "w").write("a")
 for name in ("large", "l\\\\a\\nrge "):
     open(name, "wb").write(bytes(70 << 20))
+for number in range(20):
+    os.symlink("a", f"link{number}")
 print(1)
 """
         result = run.run(code, files={"large": "of the thread"}, thread="large")
         assert (result.error, result.result, result.files, result.removed) == (None, 1, {"a": b"a"}, ())
-        assert "2 of the program's files were not returned: " in result.note
+        assert "22 of the program's files were not returned: link0 (a link, FIFO or device), " in result.note
         assert "it has 73,400,320 bytes, and all files together may have 67,108,864" in result.note
+        assert result.note.count(" (") == 10
 
     @pytest.mark.parametrize(
         "code",

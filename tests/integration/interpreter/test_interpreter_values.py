@@ -112,6 +112,11 @@ class TestExitCodes:
         said = "[SystemExit: the rest of the block did not run]\n" if has_rest else ""
         assert (result.exit_code, result.output) == (0, said)
 
+    def test_exit_with_a_text_before_the_end_of_a_block_is_said(self, block: Session) -> None:
+        said = "[SystemExit: the rest of the block did not run]\n"
+        assert block("import sys; sys.exit('stop')\nprint('end')").output == f"stop\n{said}"
+        assert block("sys.exit('stop')").output == "stop\n"
+
     @pytest.mark.parametrize(
         ("child", "code", "output"),
         [

@@ -195,13 +195,14 @@ class Session:
         if issubclass(type(error), SystemExit):  # `__class__` of an error may be anything
             code = interruptible(getattr, error, "code")  # `code` may be a property
             number = 0 if code is None else int.__int__(code) if issubclass(type(code), int) else None
+            rest = _REST if getpid() == self._own and attempt(self._has_rest, error) else ""
             if number == 0:
-                if getpid() == self._own and attempt(self._has_rest, error):
-                    self._show(_REST)
+                if rest:
+                    self._show(rest)
                 return DONE
             if number is not None and getpid() != self._own:
                 return number & 0xFF  # the exit code of a forked child
-            text = f"{code}\n" if type(code) is str else attempt(interruptible, error_message, error)
+            text = f"{code}\n{rest}" if type(code) is str else attempt(interruptible, error_message, error)
         else:
             text = attempt(interruptible, error_text, self._module.__dict__, error)
         self._show(text or f"{type(error).__name__}\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -66,20 +67,32 @@ async def test_files_whose_content_is_not_known_are_named() -> None:
     assert found.stale == ("closed", "shut/in")
     denied = "Cannot open: Permission denied"
     assert sorted(found.left_out) == [
-        f"closed ({denied})",
-        "link (a link, FIFO or device)",
-        f"shut ({denied})",
+        ("closed", denied),
+        ("link", "a link, FIFO or device"),
+        ("shut", denied),
     ]
+
+
+async def test_file_that_cannot_be_read_takes_no_place_of_another() -> None:
+    found = await answered(
+        *(file(f"closed{number}", 0, None) for number in range(300)),
+        *(file(f"open{number}") for number in range(257)),
+        skipped={f"closed{number}": "permission denied" for number in range(300)},
+        contents=b"1" * 256,
+    )
+    assert len(found.changed) == 256
+    reasons = Counter(why for _, why in found.left_out)
+    assert reasons == {"Cannot open: Permission denied": 300, "there are over 256": 1}
 
 
 async def test_nothing_is_removed_from_a_workspace_that_cannot_be_read() -> None:
     found = await answered(before={"a": b"1"}, skipped={"": "permission denied"})
-    assert found == Collected({}, (), (". (Cannot open: Permission denied)",), ("a",))
+    assert found == Collected({}, (), ((".", "Cannot open: Permission denied"),), ("a",))
 
 
 async def test_file_that_got_shorter_is_named() -> None:
     found = await answered(file("a", 3), before={"a": b"1"}, contents=b"2")
-    assert found == Collected({}, (), ("a (it changes while it is read)",), ("a",))
+    assert found == Collected({}, (), (("a", "it changes while it is read"),), ("a",))
 
 
 @pytest.mark.parametrize(

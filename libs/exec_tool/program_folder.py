@@ -231,7 +231,7 @@ class _Look:
             if old is not None and len(old) == entry.size and _digest(old) == entry.sha256:
                 self.contents[at] = old
             elif grown > max(0, room):
-                self.leave(path, f"it has {entry.size:,} bytes, and all files together may have {most:,}")
+                self.leave(path, f"all files together may have {most:,} bytes", entry.size)
             elif entry.sha256 is None:
                 self.leave(path, _not_opened(now.skipped.get(shown(at), "")))
             else:
@@ -315,9 +315,10 @@ class _Look:
             if entry.kind == "dir" and place not in filled and at not in ("", *FOLDERS):
                 yield self._redact(at) if self._redact else at
 
-    def leave(self, path: str, why: str) -> None:
+    def leave(self, path: str, why: str, size: int | None = None) -> None:
         """Name what is not returned."""
-        self._left_out.append((named(path)[1:-1], why))
+        told = named(path)[1:-1] if size is None else f"{named(path)[1:-1]}, {size:,} bytes"
+        self._left_out.append((told, why))
 
 
 def _not_opened(why: str) -> str:

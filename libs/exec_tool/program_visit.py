@@ -31,7 +31,7 @@ _REASONS = ("error", "message", "answer")
 _BASH_REFUSES = 2
 """Exit code of bash for a program with a syntax error. Other programs end with it, too."""
 _MOST_NAMED = 10
-"""Files that a note about files that were not returned names."""
+"""Most files that the note about files that were not returned names."""
 _MOST_COMPARED = 200
 """Characters at the end of an error of bash that are looked for in the output, which may lack its middle."""
 _NOT_FOUND = 127
@@ -226,8 +226,10 @@ def _left_out(files: tuple[tuple[str, str], ...], stale: tuple[str, ...]) -> str
     firsts: dict[str, str] = {}
     others: list[tuple[str, str]] = []
     for name, why in files:
-        if firsts.setdefault(why, name) != name:
+        if why in firsts:
             others.append((name, why))
+        else:
+            firsts[why] = name
     shown = [*((name, why) for why, name in firsts.items()), *others][:_MOST_NAMED]
     told = f"{len(files)} of the program's files were not returned: "
     told += ", ".join(f"{name} ({why})" for name, why in shown)

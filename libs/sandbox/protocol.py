@@ -127,7 +127,8 @@ class Sandbox(Tree, Protocol):
             note_new: whether the output, also the live output, begins with a note if an earlier call of the
                 thread, with `note_new` or a file change with a key, was in another sandbox, whatever ended
                 that one. The note says so if the workspace folder was replaced since. With a command log,
-                the calls of earlier programs count, too.
+                the calls of earlier programs count, too. A program remembers at least the latest 10,000
+                threads.
             alone: whether what the command leaves running has ended before the next request to the sandbox
                 begins, also if this is cancelled.
             uses: tools of MCP servers, `server.tool`, that programs of the command may call until its end,
@@ -275,11 +276,12 @@ class Sandbox(Tree, Protocol):
         No operation takes over 30 s, and a second for each 10 MB of content. A search stops after 5 s and
         returns what it has found; a deletion stops after 25 s and says so. Answers say what they leave out:
         `cut` of `ls`, `glob` and `grep`, and `unread` and `unread_first` of `grep` (number and first names of
-        the files and folders that it could not search). A mounted folder that was removed on the host is such
-        a folder, not an empty one. A path of an answer reaches the file that it was listed for, unless it has
-        over 4,095 bytes, which no operation takes, or is one of `hidden`, which held a known secret: bytes
-        that are not UTF-8 are surrogates, as with `os.fsdecode`. Texts are written exactly as given, or
-        refused.
+        the files and folders that it could not search). If a mounted folder was removed on the host, `ls`,
+        `glob` and `grep` of that folder fail, and a search above counts it as unreadable.
+
+        A path of an answer reaches the file that it was listed for, unless it has over 4,095 bytes, which no
+        operation takes, or is one of `hidden`, which held a known secret: bytes that are not UTF-8 are
+        surrogates, as with `os.fsdecode`. Texts are written exactly as given, or refused.
 
         A path means the same as to a command: `..` behind a missing folder is file_not_found. `page` shows
         each line end as a line feed, and tells at which byte the rest of a cut line begins. `edit` and `grep`

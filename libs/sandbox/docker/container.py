@@ -71,7 +71,8 @@ class DockerSandbox(ChannelSandbox):
         """Create the object. The container starts with the first call.
 
         Args:
-            root: the workspace on the host. Created if missing. Links are followed once, here.
+            root: the workspace on the host. Created if missing. Symbolic links in its path
+                are resolved here, once.
             image: name of the image.
             name: containers are called `<name>-<8 hex digits>`.
             read_only: path inside -> folder on the host, mounted read-only.

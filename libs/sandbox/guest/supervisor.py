@@ -27,7 +27,7 @@ from libs.sandbox.guest.workers.kill_process_trees import (
 )
 from libs.sandbox.guest.workers.memory_kills import memory_kills
 from libs.sandbox.guest.workers.process_limit import most_processes
-from libs.sandbox.guest.workers.removed_folders import WORKSPACE, is_removed
+from libs.sandbox.guest.workers.removed_folders import workspace_is_removed
 from libs.sandbox.wire.frames import ANSWER, INSIDE, PIPE, Ending, Kind, Worker, encode
 
 TYPE_CHECKING = False
@@ -160,7 +160,7 @@ class Supervisor:
     def _dispatch(self, job: Job) -> None:
         """Give a request to a worker, or queue it."""
         child: Child | None = None
-        if is_removed(WORKSPACE):
+        if workspace_is_removed():
             self._end(job.stream, Ending.REMOVED)
             return
         if job.session is not None:

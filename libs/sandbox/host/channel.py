@@ -68,7 +68,7 @@ class Channel:
         self.redact: Redact | None = None
         """Removes secrets from all output. Set before the first request."""
         self.number = 0
-        """Counts the sandboxes of the owner."""
+        """Number of the sandbox. A later start in this program has a higher number."""
         self.closed = False
         self.given_up = False
         """Whether the channel was closed because the sandbox did not answer."""

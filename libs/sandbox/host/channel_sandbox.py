@@ -35,7 +35,6 @@ from libs.sandbox.host.requests import (
     run_result,
     tree_request,
 )
-from libs.sandbox.host.thread_notes import ThreadNotes
 from libs.sandbox.host.thread_work import OUTSIDE, ThreadPrograms, Turns
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.protocol import FileFailed, OnOutput, RunResult
@@ -92,7 +91,6 @@ class ChannelSandbox(SandboxLife):
             self, records, thread, redact, workspace=lambda: str(self.root), alone=self.turns.lock
         )
         self._programs = ThreadPrograms()
-        self.notes = ThreadNotes()
         self.protected = ["/workspace", "/skills", "/tmp/home", *(f"/{folder}" for folder in FOLDERS)]  # noqa: S108
         """Paths inside that are never deleted, nor their parent folders."""
 
@@ -234,9 +232,7 @@ class ChannelSandbox(SandboxLife):
 
     def _note(self, sandbox: int, earlier: bool) -> str:
         filled = self.fill is not None
-        return self.notes.sandboxes.note(
-            self._thread(), sandbox, filled=filled, other_folder=self._other_folder, earlier=earlier
-        )
+        return self.notes.sandboxes.note(self._thread(), sandbox, filled=filled, earlier=earlier)
 
     @on_core
     async def aend_programs(self, thread: str) -> None:

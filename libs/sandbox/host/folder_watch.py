@@ -25,25 +25,21 @@ class FolderWatch:
         self._look = look
         self._at_start: Folders | None = None
         """None: the sandbox uses no folder, or the folders are not known."""
-        self._workspace: tuple[int, int] | None = None
-        """The latest known workspace folder, as `folder_at` returns it."""
         self._looked_at = 0.0
         self._looking: asyncio.Task[Folders | None] | None = None
         """The latest check."""
 
-    def begin(self) -> bool:
+    def begin(self) -> tuple[int, int] | None:
         """Remember the folders of a sandbox that starts now. Blocks; may be called in any thread.
 
-        Returns whether its workspace is another folder than that of the sandbox before.
+        Returns its workspace, as `folder_at` returns it. None: no folder is used, or it is not known.
         """
         self._looking, self._looked_at = None, time.monotonic()
         try:
             self._at_start = self._look()
         except OSError:
             self._at_start = None
-        workspace = self._at_start.places[0] if self._at_start else None
-        earlier, self._workspace = self._workspace, workspace or self._workspace
-        return None not in (earlier, workspace) and earlier != workspace
+        return self._at_start.places[0] if self._at_start else None
 
     @property
     def due(self) -> bool:

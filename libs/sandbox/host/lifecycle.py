@@ -25,6 +25,7 @@ from libs.sandbox.host.idle_close import Keep, close_when_idle
 from libs.sandbox.host.loop_thread import core, on_core, synchronous, until_done
 from libs.sandbox.host.new_workspace import ChannelTree, Fill, NewWorkspace
 from libs.sandbox.host.requests import Answer, Call, redacted_errors
+from libs.sandbox.host.thread_notes import ThreadNotes
 from libs.sandbox.protocol import OnOutput
 from libs.sandbox.wire.frames import Ending
 from libs.sandbox.workspace import Folders, folder_at
@@ -73,8 +74,8 @@ class SandboxLife(ABC):
         self._left: set[Channel] = set()
         """Channels to earlier workspace folders. Each is closed when its last request has ended."""
         self._watch = FolderWatch(self._folders_there)
-        self._other_folder = 0
-        """Number of the latest sandbox whose workspace is another folder than that of the one before."""
+        self.notes = ThreadNotes()
+        """What the threads have run. `SandboxesByThread` replaces the notes before the first call."""
         self._refused: set[str] | None = None
         """See `without_network`. None: programs reach what the gateway allows."""
 
@@ -206,8 +207,7 @@ class SandboxLife(ABC):
                 channel.used()
                 self._new = NewWorkspace(channel)
                 self._channel = channel
-                if self._watch.begin():
-                    self._other_folder = channel.number
+                self.notes.sandboxes.started(channel.number, self._watch.begin())
                 if self._idle_seconds:
                     core().spawn(
                         close_when_idle(

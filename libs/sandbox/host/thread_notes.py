@@ -41,6 +41,19 @@ class NewSandboxNotes:
     def __init__(self) -> None:
         self._latest: OrderedDict[str, int] = OrderedDict()
         """Thread -> number of the sandbox of its latest call."""
+        self._workspace: tuple[int, int] | None = None
+        """The latest known workspace folder, as `folder_at` returns it."""
+        self._other_folder = 0
+        """Number of the latest sandbox whose workspace is another folder than that of the one before."""
+
+    def started(self, sandbox: int, workspace: tuple[int, int] | None) -> None:
+        """Note the start of a sandbox. May be called in any thread, before the sandbox's first call.
+
+        `workspace`: its folder, as `folder_at` returns it. None: not known, or none is used.
+        """
+        if None not in (self._workspace, workspace) and workspace != self._workspace:
+            self._other_folder = sandbox
+        self._workspace = workspace or self._workspace
 
     def knows(self, thread: str) -> bool:
         """Return whether a call of the thread is known."""
@@ -53,13 +66,12 @@ class NewSandboxNotes:
         if len(self._latest) > _MOST_THREADS:
             self._latest.popitem(last=False)
 
-    def note(self, thread: str, sandbox: int, *, filled: bool, other_folder: int, earlier: bool) -> str:
+    def note(self, thread: str, sandbox: int, *, filled: bool, earlier: bool) -> str:
         """Return the note for a call. Empty if the thread's latest call was in the same sandbox.
 
         Args:
             sandbox: number of the sandbox that runs the call.
             filled: whether each new sandbox starts empty, and is filled from what was kept.
-            other_folder: number of the latest sandbox with another workspace folder than the one before it.
             earlier: whether an earlier program has made the thread's latest call.
         """
         latest = self._latest.get(thread, sandbox)
@@ -67,7 +79,7 @@ class NewSandboxNotes:
             return ""
         if filled:
             return _FILLED
-        return _OTHER_FOLDER if latest < other_folder else _NEW
+        return _OTHER_FOLDER if latest < self._other_folder else _NEW
 
 
 @dataclass(slots=True)

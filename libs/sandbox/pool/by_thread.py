@@ -16,8 +16,8 @@ __all__ = ["SandboxesByThread"]
 
 _MOST_KEPT: Final = 1_000
 """Sandbox objects that are kept although stopped."""
-_MOST_NOTED: Final = 100_000
-"""Threads whose notes are kept for their next sandbox object."""
+_MOST_NOTED: Final = 10_000
+"""Threads whose notes are kept for their next sandbox object. Notes take about 1 kB."""
 _ENDED_AT_ONCE: Final = 32
 """Sandboxes that are closed at the same time."""
 
@@ -38,6 +38,7 @@ class SandboxesByThread(Generic[S]):
         """Every sandbox object that is still in use, so that no thread gets two."""
         self._lately: OrderedDict[str, S] = OrderedDict()
         self._notes: OrderedDict[str, ThreadNotes] = OrderedDict()
+        """Folder name -> notes, which outlive the sandbox object and `close`."""
         self._lock = threading.Lock()
         """Held only briefly, because `sandbox_for` is called on an event loop."""
 

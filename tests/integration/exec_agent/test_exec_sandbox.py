@@ -119,7 +119,7 @@ print(1)
         result = run.run(code, files={"large": "of the thread"}, thread="large")
         assert (result.error, result.result, result.files, result.removed) == (None, 1, {"a": b"a"}, ())
         assert "22 of the program's files were not returned: link0 (a link, FIFO or device), " in result.note
-        assert "it has 73,400,320 bytes, and all files together may have 67,108,864" in result.note
+        assert ", 73,400,320 bytes (all files together may have 67,108,864 bytes)" in result.note
         assert result.note.count(" (") == 10
 
     @pytest.mark.parametrize(

@@ -218,10 +218,12 @@ def test_removed_folder_that_is_mounted_to_read_is_not_listed_as_empty(tmp_path:
     with DockerSandbox(root, image=IMAGE, name="behaviour", read_only={"/workspace/data": data}) as sandbox:
         assert len(sandbox.file("ls", path="/workspace/data")[0]["entries"]) == 1
         shutil.rmtree(data)
-        for do, arguments in (("ls", {}), ("glob", {"pattern": "*"}), ("grep", search)):
+        globs = [("glob", {"pattern": pattern}) for pattern in ("*", "sub/*", "sub/a.txt")]
+        for do, arguments in (("ls", {}), *globs, ("grep", search)):
             with pytest.raises(FileFailed, match="the folder was removed on the host: put it back there"):
                 sandbox.file(do, path="/workspace/data", **arguments)
-        assert sandbox.file("glob", path="/workspace", pattern="**/*")[0]["cut"] == "unreadable"
+        for pattern in ("**/*", "data/*", "data/sub/*", "data/sub/a.txt"):
+            assert sandbox.file("glob", path="/workspace", pattern=pattern)[0]["cut"] == "unreadable"
         assert sandbox.file("grep", path="/workspace", **search)[0]["unread_first"] == ["/workspace/data"]
         data.mkdir()
         time.sleep(_LOOK_SECONDS + 0.1)

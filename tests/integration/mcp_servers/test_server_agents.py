@@ -138,7 +138,6 @@ def test_deep_agent_calls_what_is_free_or_declared(folder: Path, settings_of: An
     assert "`servers.notes`" in model._prompts[0]
 
 
-@pytest.mark.thorough
 def test_call_ends_at_the_server_with_its_command(folder: Path, settings_of: Any) -> None:
     waits = ToolUse(
         name="execute", args={"command": python("from servers.notes import wait; wait()"), "timeout": 10}

@@ -87,3 +87,15 @@ def test_recorded_result_has_the_modes_of_its_files() -> None:
     told = ExecResult(files={"a": b"1", "b": FileContent(b"2", 0o755)}).as_json(contents=True)
     assert [each.get("mode") for each in told["files"]] == [None, "755"]
     assert [mode_of(content) for content in ExecResult.restored(told).files.values()] == [0o644, 0o755]
+
+
+def test_note_about_files_that_were_not_returned_has_each_reason() -> None:
+    links = [(f"link{number}", "a link, FIFO or device") for number in range(12)]
+    alike = [("[REDACTED]", "another file has the same name without secrets")] * 2
+    note = program_visit._left_out((*links, *alike, ("new", "an empty folder")), ("old",))
+    assert note.startswith(
+        "15 of the program's files were not returned: link0 (a link, FIFO or device), "
+        "[REDACTED] (another file has the same name without secrets), new (an empty folder), "
+        "link1 (a link, FIFO or device), "
+    )
+    assert note.endswith(", and 5 more. Earlier content of 1 of the thread's files stays: 'old'.")

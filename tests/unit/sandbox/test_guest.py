@@ -28,7 +28,6 @@ WHILE_A_SANDBOX_STARTS = {
     *(f"libs.sandbox.wire.{name}" for name in ("frames", "messages")),
     *(f"libs.sandbox.guest.{name}" for name in ("boot", "guest_stdio", "seccomp", "supervisor", "worker")),
     "libs.sandbox.guest.worker_pool",
-    "libs.sandbox.guest.workers.removed_folders",
     *(
         f"libs.sandbox.guest.workers.{name}"
         for name in ("background", "capture", "children", "command_worker", "frame_pipes")
@@ -39,6 +38,7 @@ WHILE_A_SANDBOX_STARTS = {
             "output_limit",
             "kill_process_trees",
             "memory_kills",
+            "removed_folders",
             "process_limit",
             "process_worker",
             "shells",
@@ -257,16 +257,16 @@ def test_signals_that_cannot_be_held_are_delivered(monkeypatch: pytest.MonkeyPat
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
 
 
-def test_worker_that_begins_after_the_workspace_was_removed_knows_so(tmp_path: Path) -> None:
+def test_forked_process_knows_that_the_workspace_was_removed(tmp_path: Path) -> None:
     folder = tmp_path / "workspace"
     folder.mkdir()
     program = """if True:
         import os
-        from libs.sandbox.guest.workers.removed_folders import WORKSPACE, is_removed
-        print(is_removed(WORKSPACE), flush=True)
+        from libs.sandbox.guest.workers.removed_folders import workspace_is_removed
+        print(workspace_is_removed(), flush=True)
         os.rmdir(os.getcwd())
         if os.fork() == 0:
-            print(is_removed(WORKSPACE), flush=True)
+            print(workspace_is_removed(), flush=True)
         else:
             os.wait()
     """

@@ -29,7 +29,7 @@ from libs.sandbox.guest.files.text_files import edit, read_page
 from libs.sandbox.guest.files.tree_apply import apply
 from libs.sandbox.guest.files.tree_folders import digest_of, read_parts
 from libs.sandbox.guest.workers.frame_pipes import Gone, Link
-from libs.sandbox.guest.workers.removed_folders import WORKSPACE, is_removed
+from libs.sandbox.guest.workers.removed_folders import workspace_is_removed
 from libs.sandbox.wire.frames import (
     ANSWER,
     CHUNK,
@@ -79,7 +79,7 @@ class FileWorker:
                 answer = self._do[request["do"]](stream, request["arguments"])
             except OSError as error:
                 answer = {"error": _code(error), "detail": _detail(error)}
-                if error.errno == errno.ENOENT and is_removed(WORKSPACE):
+                if error.errno == errno.ENOENT and workspace_is_removed():
                     answer["detail"] += ": the workspace folder was removed on the host meanwhile"
             except ValueError as error:
                 answer = {"error": "invalid_path", "detail": str(error)}

@@ -72,6 +72,8 @@ class _Walk:
             OSError: the root is not a readable folder.
             PatternError: the pattern is not valid.
         """
+        if is_removed(self._root):
+            raise OSError(errno.ESTALE, REMOVED)
         everything = {self._root: Search(lambda _: True, None)}
         searches = compile_pattern(pattern, self._root) if pattern is not None else everything
         if self._root not in searches:
@@ -87,6 +89,14 @@ class _Walk:
                         continue
                     seen.add(path)
                 yield path
+
+    def _removed_above(self, folder: str) -> str | None:
+        """Return the folder above, below the root, that was removed on the host. None: there is none."""
+        while len(folder) > len(self._root):
+            folder = os.path.dirname(folder)
+            if is_removed(folder):
+                return folder
+        return None
 
     def _below(self, start: str, depth: int | None) -> Iterator[str]:
         """Yield the files below a folder, as relative paths. Links to folders are not followed.
@@ -105,13 +115,12 @@ class _Walk:
             except OSError as error:
                 if not below and start == self._root:
                     raise
-                # Removed meanwhile, or no folder of this name was there.
                 if not isinstance(error, FileNotFoundError | NotADirectoryError):
                     self.skip(folder)
-                continue
+                elif gone := self._removed_above(folder):
+                    self.skip(gone)
+                continue  # removed meanwhile, or no folder of this name was there
             if not listing and is_removed(folder):
-                if folder == self._root:
-                    raise OSError(errno.ESTALE, REMOVED)
                 self.skip(folder)
             for entry in listing:
                 if self.out_of_time():

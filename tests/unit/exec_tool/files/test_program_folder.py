@@ -203,8 +203,7 @@ def test_largest_files_are_left_out_if_all_would_fill_the_disk(
         (),
         ("old",),
     )
-    why = "it has 700,000 bytes, and all files together may have 786,432"
-    assert left_out(found) == {"old": why}
+    assert left_out(found) == {"old, 700,000 bytes": "all files together may have 786,432 bytes"}
 
 
 def test_files_that_stay_take_their_room(root: Path, collect: Callable[..., Collected]) -> None:
@@ -213,7 +212,7 @@ def test_files_that_stay_take_their_room(root: Path, collect: Callable[..., Coll
         (root / name).write_bytes(bytes(size))
     found = collect(same=bytes(500_000), less=b"12")
     assert found.changed == {"less": bytes(1), "small": bytes(1)}
-    assert left_out(found).keys() == {"new"}
+    assert left_out(found).keys() == {"new, 400,000 bytes"}
 
 
 def test_smaller_and_replaced_files_make_room(root: Path, collect: Callable[..., Collected]) -> None:

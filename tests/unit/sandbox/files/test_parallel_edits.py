@@ -57,9 +57,10 @@ def names(file: Path) -> list[str]:
 
 def opened_elsewhere(file: Path) -> bool:
     """Return whether another process has the file open."""
-    for opened in Path("/proc").glob("[0-9]*/fd/*"):
-        with contextlib.suppress(OSError):
-            if opened.readlink() == file and int(opened.parts[2]) != os.getpid():
+    numbers = [path.name for path in Path("/proc").iterdir() if path.name.isdigit()]
+    for process in {*numbers} - {str(os.getpid())}:
+        with contextlib.suppress(OSError):  # the process has ended
+            if any(opened.readlink() == file for opened in Path(f"/proc/{process}/fd").iterdir()):
                 return True
     return False
 
@@ -72,9 +73,11 @@ class TestInTheSandbox:
             fcntl.flock(held, fcntl.LOCK_EX)
 
             def remove() -> None:
-                eventually(lambda: opened_elsewhere(path))
-                shutil.rmtree(sandbox.root)
-                fcntl.flock(held, fcntl.LOCK_UN)
+                try:
+                    eventually(lambda: opened_elsewhere(path))
+                    shutil.rmtree(sandbox.root)
+                finally:
+                    fcntl.flock(held, fcntl.LOCK_UN)
 
             later = threading.Thread(target=remove)
             later.start()

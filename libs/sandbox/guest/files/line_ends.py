@@ -38,7 +38,7 @@ def replaced(content: bytes, old: bytes, new: bytes, *, everywhere: bool, most: 
         if old in content:
             return _simple(content, old, new, everywhere, most)
         old, new = _shown(old), _shown(new)
-    if b"\r" not in content or b"\n" not in old + new:
+    if b"\r" not in content or (new and b"\n" not in old + new):
         return _simple(content, old, new, everywhere, most)
     ends = _only_end(content)
     if ends:
@@ -63,10 +63,13 @@ def replaced(content: bytes, old: bytes, new: bytes, *, everywhere: bool, most: 
             given = _joined(lines, content, first, last, beside)
             # Otherwise a lone `\r` and a `\n` beside it would become one line end.
             byte = content[first - 1 : first] if first > done else byte
-            if given.startswith(b"\n") and byte == b"\r":
+            lone, feed = byte == b"\r", content.startswith(b"\n", last)
+            if lone and given.startswith(b"\n"):
                 given = b"\r" + given
-            if given.endswith(b"\r") and content.startswith(b"\n", last):
+            if given.endswith(b"\r") and feed:
                 given += b"\n"
+            elif lone and feed and not given:
+                given = b"\r"
             byte = given[-1:] or byte
         pieces += content[done:first], given
         size += first - done + len(given)

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from libs.exec_tool import named, with_reasons
 from libs.lite import LiteError, resolve_sandbox_path
 from libs.persistence import CheckpointerUnavailable
 from libs.persistence.thread_store import ThreadStore, TooMuch
@@ -65,9 +66,8 @@ class ExportedFiles:
         missing = await asyncio.to_thread(self._write, self._folder_of(thread), results) if results else {}
         if not missing:
             return ""
-        path, why = next(iter(missing.items()))
-        first = f"{path[:80]!a}{'…' if len(path) > 80 else ''} ({why})"
-        return f"{len(missing)} of the files were not written to the user's folder: {first}."
+        told = with_reasons([(named(path), why) for path, why in missing.items()])
+        return f"{len(missing)} of the files were not written to the user's folder: {told}."
 
     def _write(self, folder: Path, files: Mapping[str, bytes]) -> dict[str, str]:
         """Return the paths that cannot be written, each with the reason."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from libs.sandbox.host import failed_result, shortened
 
 __all__ = ["ErrorClass", "ExecError", "ExecResult", "Metrics", "named"]
 
+_MOST_WITH_REASONS = 10
 _MOST_NAMED = 120
 """Characters of a path in a note."""
 
@@ -188,6 +189,20 @@ class ExecResult:
     def failed(cls, kind: ErrorClass, message: str, hint: str, metrics: Metrics | None = None) -> ExecResult:
         """Return a result that has only an error."""
         return cls(error=ExecError(kind, message, hint), metrics=metrics or Metrics())
+
+
+def with_reasons(files: Sequence[tuple[str, str]]) -> str:
+    """Return names with their reasons for a note: at most ten, with a file for each reason first."""
+    firsts: dict[str, str] = {}
+    others: list[tuple[str, str]] = []
+    for name, why in files:
+        if why in firsts:
+            others.append((name, why))
+        else:
+            firsts[why] = name
+    shown = [*((name, why) for why, name in firsts.items()), *others][:_MOST_WITH_REASONS]
+    told = ", ".join(f"{name} ({why})" for name, why in shown)
+    return f"{told}, and {len(files) - len(shown)} more" if len(files) > len(shown) else told
 
 
 def named(path: str) -> str:

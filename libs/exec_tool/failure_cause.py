@@ -51,6 +51,11 @@ _NO_PACKAGES = (
     "This runner installs no packages: do without. The standard library, pandas, numpy, scipy, matplotlib and requests "
     "are there."
 )
+_LIMITS = ("memory", "disk", "processes")
+_HANDLED = (
+    "The program reached this limit, but may have handled that. If the error is no effect of the limit, mend its own cause. "
+    "Otherwise:"
+)
 _BASH_RAN = (
     "The lines above the error may have run: mind what they did, and send the whole program again, corrected."
 )
@@ -198,6 +203,8 @@ def why_failed(
         fact = f"The program used up its time, {done.seconds:.1f} s{computed}."
     elif kernel.disk_left == 0:
         fact = "A disk of the sandbox is full."
+    if done.exit_code == 0 and not done.timed_out:
+        fact += " The program ended with exit code 0 and without a result: it may have done its work."
     said = raised.message if raised else ""
     if not said and not done.timed_out:
         said = done.stderr[-_MOST_STDERR:].strip().rpartition("\n")[2]
@@ -214,6 +221,8 @@ def why_failed(
         hint = _NOT_FULL
     elif raised and raised.is_a("builtins.NameError") and raised.missing in modules:
         hint = f"Write `import {raised.missing}` first, and send the whole program again."
+    if kind in _LIMITS and (done.timed_out or (raised and _kind_of(raised, paths) != kind)):
+        hint = f"{_HANDLED} {hint}"
     return ExecError(kind, f"{fact} {said.strip()[:_MOST_MESSAGE]}".rstrip(), hint)
 
 

@@ -21,7 +21,7 @@ from libs.exec_tool.execution_record import ExecutionRecord, ThreadFiles, writte
 from libs.exec_tool.package_sets import Dependencies, NotInstalled
 from libs.exec_tool.program_visit import Visit
 from libs.redaction import Redact
-from libs.sandbox import CommandInterrupted, OnOutput, SandboxError
+from libs.sandbox import CommandInterrupted, OnOutput, SandboxDied, SandboxError
 from libs.sandbox.host import CommandRecords, Once, blocking
 from libs.sandbox.pool import FreshSandboxes
 
@@ -190,6 +190,8 @@ class CodeRunner:
                 result = ExecResult.failed("interrupted", str(error), error.hint)
             except SandboxError as error:
                 result = ExecResult.failed("sandbox", str(error), error.hint)
+                if isinstance(error, SandboxDied):
+                    result = replace(result, stdout=error.output)
             if not recorded:
                 spans.record(span, call, thread, result)
         return result

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from libs.exec_tool import execution_spans as spans
 from libs.exec_tool import program_folder as folder
 from libs.exec_tool.execute_code_call import Call
-from libs.exec_tool.execution_outcome import ExecError, ExecResult, Metrics, named
+from libs.exec_tool.execution_outcome import ExecError, ExecResult, Metrics, named, with_reasons
 from libs.exec_tool.failure_cause import COUNT, DISK, ROUTES, Counted, counted, why_failed
 from libs.exec_tool.last_json import last_json
 from libs.exec_tool.program_start import BASH_SYNTAX, COMMAND_NOT_FOUND, RECORD, Raised, raised, start_command
@@ -30,8 +30,6 @@ _REASONS = ("error", "message", "answer")
 """Keys of a program's result, of which the first with a value says why the program failed."""
 _BASH_REFUSES = 2
 """Exit code of bash for a program with a syntax error. Other programs end with it, too."""
-_MOST_NAMED = 10
-"""Most files that the note about files that were not returned names."""
 _MOST_COMPARED = 200
 """Characters at the end of an error of bash that are looked for in the output, which may lack its middle."""
 _NOT_FOUND = 127
@@ -215,7 +213,7 @@ def _ended(processes: int) -> str:
 
 
 def _left_out(files: tuple[tuple[str, str], ...], stale: tuple[str, ...]) -> str:
-    """Return the note about files that were not returned, with at least one file for each reason.
+    """Return the note about files that were not returned.
 
     Args:
         files: names and reasons.
@@ -223,17 +221,7 @@ def _left_out(files: tuple[tuple[str, str], ...], stale: tuple[str, ...]) -> str
     """
     if not files:
         return ""
-    firsts: dict[str, str] = {}
-    others: list[tuple[str, str]] = []
-    for name, why in files:
-        if why in firsts:
-            others.append((name, why))
-        else:
-            firsts[why] = name
-    shown = [*((name, why) for why, name in firsts.items()), *others][:_MOST_NAMED]
-    told = f"{len(files)} of the program's files were not returned: "
-    told += ", ".join(f"{name} ({why})" for name, why in shown)
-    told += f", and {len(files) - len(shown)} more." if len(files) > len(shown) else "."
+    told = f"{len(files)} of the program's files were not returned: {with_reasons(files)}."
     if stale:
         kept = ", ".join(map(named, stale[:3]))
         told += f" Earlier content of {len(stale)} of the thread's files stays: {kept}."

@@ -276,8 +276,8 @@ class Sandbox(Tree, Protocol):
         No operation takes over 30 s, and a second for each 10 MB of content. A search stops after 5 s and
         returns what it has found; a deletion stops after 25 s and says so. Answers say what they leave out:
         `cut` of `ls`, `glob` and `grep`, and `unread` and `unread_first` of `grep` (number and first names of
-        the files and folders that it could not search). If a mounted folder was removed on the host, `ls`,
-        `glob` and `grep` of that folder fail, and a search above counts it as unreadable.
+        the files and folders that it could not search). If a mounted folder was removed on the host, the
+        operations on its paths fail, and a search above counts the folder as unreadable.
 
         A path of an answer reaches the file that it was listed for, unless it has over 4,095 bytes, which no
         operation takes, or is one of `hidden`, which held a known secret: bytes that are not UTF-8 are

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent.settings import ROOT
+from libs.sandbox.docker.engine import shared_client
 from libs.sandbox.host.records.command_log import CommandRecords
 from tests.support.exec_runners import containers, runner
 from tests.support.waiting import eventually
@@ -53,6 +54,19 @@ class TestContainerIsRemoved:
         killed_host(tmp_path, f"name={name!r}, keep=False", "")
         # A spare may stay in state "Created" until the next start of a sandbox removes it.
         eventually(lambda: containers(name, running=True) == [])
+
+
+async def test_output_of_a_program_whose_sandbox_is_killed_is_returned(tmp_path: Path) -> None:
+    name, seen = f"{NAME}-dies", asyncio.Event()
+    loop = asyncio.get_running_loop()
+    with runner(tmp_path, name=name, warm=0) as run:
+        begun = lambda _: loop.call_soon_threadsafe(seen.set)  # noqa: E731
+        work = asyncio.create_task(run.arun(SLEEP, on_output=begun))
+        await asyncio.wait_for(seen.wait(), 30)
+        shared_client().api.kill(containers(name, running=True)[0])
+        result = await work
+    assert result.error
+    assert (result.error.kind, result.stdout) == ("sandbox", "on\n")
 
 
 def killed_host(folder: Path, options: str, given: str) -> None:

@@ -219,9 +219,13 @@ def test_removed_folder_that_is_mounted_to_read_is_not_listed_as_empty(tmp_path:
         assert len(sandbox.file("ls", path="/workspace/data")[0]["entries"]) == 1
         shutil.rmtree(data)
         globs = [("glob", {"pattern": pattern}) for pattern in ("*", "sub/*", "sub/a.txt")]
+        removed = "the folder was removed on the host: put it back there"
         for do, arguments in (("ls", {}), *globs, ("grep", search)):
-            with pytest.raises(FileFailed, match="the folder was removed on the host: put it back there"):
+            with pytest.raises(FileFailed, match=removed):
                 sandbox.file(do, path="/workspace/data", **arguments)
+        for path in ("table.csv", "sub/table.csv"):
+            with pytest.raises(FileFailed, match=removed):
+                sandbox.file("read", path=f"/workspace/data/{path}")
         for pattern in ("**/*", "data/*", "data/sub/*", "data/sub/a.txt"):
             assert sandbox.file("glob", path="/workspace", pattern=pattern)[0]["cut"] == "unreadable"
         assert sandbox.file("grep", path="/workspace", **search)[0]["unread_first"] == ["/workspace/data"]

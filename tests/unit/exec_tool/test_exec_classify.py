@@ -199,6 +199,11 @@ def test_hint_names_the_import_of_a_module_of_the_sandbox(name: str, hinted: boo
         ),
         ({"output": "all is well"}, "The program ended with exit code 1."),
         (
+            {"exit_code": 0, "kernel": Counted(refused=1)},
+            "The sandbox had no room for more processes: 1 were refused. The program ended with exit code 0 "
+            "and without a result: it may have done its work.",
+        ),
+        (
             {"stderr": HANDLED, "raised": Raised(("builtins.SystemExit",), "no price\nin row 7")},
             "The program ended with exit code 1. no price\nin row 7",
         ),
@@ -223,6 +228,25 @@ def test_message_is_what_the_kernel_counted_and_what_ended_the_program(
     error = failure(**given)
     assert error is not None
     assert error.message == message
+
+
+@pytest.mark.parametrize(
+    ("given", "handled"),
+    [
+        ({**ended("FileNotFoundError", "OSError", code="ENOENT"), "kernel": Counted(refused=1)}, True),
+        ({**ended("SystemExit"), "kernel": Counted(killed=1)}, True),
+        ({"exit_code": 124, "timed_out": True, "kernel": Counted(disk_left=0)}, True),
+        ({**ended("MemoryError"), "kernel": Counted(killed=1)}, False),
+        ({**ended("OSError", code="ENOSPC"), "kernel": Counted(disk_left=0)}, False),
+        ({"exit_code": 137, "kernel": Counted(killed=1)}, False),
+        (ended("FileNotFoundError", "OSError", code="ENOENT"), False),
+    ],
+    ids=str,
+)
+def test_hint_says_that_a_limit_may_have_been_handled(given: dict[str, Any], handled: bool) -> None:
+    error = failure(**given)
+    assert error is not None
+    assert error.hint.startswith("The program reached this limit, but may have handled that. ") is handled
 
 
 def test_hint_helps_where_it_is_given() -> None:

@@ -29,7 +29,7 @@ from libs.sandbox.guest.files.text_files import edit, read_page
 from libs.sandbox.guest.files.tree_apply import apply
 from libs.sandbox.guest.files.tree_folders import digest_of, read_parts
 from libs.sandbox.guest.workers.frame_pipes import Gone, Link
-from libs.sandbox.guest.workers.removed_folders import workspace_is_removed
+from libs.sandbox.guest.workers.removed_folders import REMOVED, removed_above, workspace_is_removed
 from libs.sandbox.wire.frames import (
     ANSWER,
     CHUNK,
@@ -78,6 +78,8 @@ class FileWorker:
             try:
                 answer = self._do[request["do"]](stream, request["arguments"])
             except OSError as error:
+                if error.errno == errno.ENOENT and removed_above(request["arguments"].get("path", "")):
+                    error = OSError(errno.ESTALE, REMOVED)
                 answer = {"error": _code(error), "detail": _detail(error)}
                 if error.errno == errno.ENOENT and workspace_is_removed():
                     answer["detail"] += ": the workspace folder was removed on the host meanwhile"

@@ -15,7 +15,7 @@ from typing import Any, Final
 from libs.sandbox.guest.files.disk import NotRegular, open_regular
 from libs.sandbox.guest.files.matching_lines import finds_of, matching_lines
 from libs.sandbox.guest.files.patterns import Search, compile_pattern
-from libs.sandbox.guest.workers.removed_folders import REMOVED, is_removed
+from libs.sandbox.guest.workers.removed_folders import REMOVED, is_removed, removed_above
 
 __all__ = ["glob", "grep", "ls"]
 
@@ -90,14 +90,6 @@ class _Walk:
                     seen.add(path)
                 yield path
 
-    def _removed_above(self, folder: str) -> str | None:
-        """Return the folder above, below the root, that was removed on the host. None: there is none."""
-        while len(folder) > len(self._root):
-            folder = os.path.dirname(folder)
-            if is_removed(folder):
-                return folder
-        return None
-
     def _below(self, start: str, depth: int | None) -> Iterator[str]:
         """Yield the files below a folder, as relative paths. Links to folders are not followed.
 
@@ -117,7 +109,7 @@ class _Walk:
                     raise
                 if not isinstance(error, FileNotFoundError | NotADirectoryError):
                     self.skip(folder)
-                elif gone := self._removed_above(folder):
+                elif gone := removed_above(folder):
                     self.skip(gone)
                 continue  # removed meanwhile, or no folder of this name was there
             if not listing and is_removed(folder):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["REMOVED", "is_removed", "workspace_is_removed"]
+__all__ = ["REMOVED", "is_removed", "removed_above", "workspace_is_removed"]
 
 _WORKSPACE = "/proc/self/cwd"
 """Unlike `.`, this path needs no permission, which a command can take away with chmod."""
@@ -18,7 +18,7 @@ The supervisor asks when the sandbox starts. Workers that are forked later inher
 folder may be removed before a worker begins."""
 _MOUNTS = "/proc/self/mountinfo"
 REMOVED = "the folder was removed on the host: put it back there"
-"""The error of a folder that is listed or searched."""
+"""The error of a folder that is listed or searched, and of a path in the folder."""
 
 
 def workspace_is_removed() -> bool:
@@ -38,6 +38,16 @@ def is_removed(folder: str) -> bool:
     place = os.fsencode(os.path.realpath(folder))
     # Columns 4 and 5 are root and mount point: see proc(5).
     return any(row[3].endswith(b"//deleted") and _decoded(row[4]) == place for row in rows)
+
+
+def removed_above(path: str) -> str | None:
+    """Return the folder above a path that was removed. None: there is none, or this cannot be known."""
+    folder = os.path.dirname(path.rstrip("/"))
+    while folder.strip("/"):
+        if is_removed(folder):
+            return folder
+        folder = os.path.dirname(folder)
+    return None
 
 
 def _decoded(path: bytes) -> bytes:

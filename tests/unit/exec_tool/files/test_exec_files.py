@@ -86,9 +86,14 @@ async def test_link_instead_of_a_thread_folder_is_not_followed(
 
 async def test_folder_with_the_name_of_a_result_is_kept(kept: ExportedFiles, tmp_path: Path) -> None:
     (tmp_path / "workspace/results/x/y").mkdir(parents=True)
-    told = await kept.hand_over("1", {"results/w": b"1", "results/x": b"1"})
-    assert told == "1 of the files were not written to the user's folder: 'results/x' (Is a directory)."
+    (tmp_path / "workspace/results/z").mkdir()
+    told = await kept.hand_over("1", dict.fromkeys(("results/w", "results/x", "results/z"), b"1"))
+    assert told == (
+        "2 of the files were not written to the user's folder: 'results/x' (Is a directory), "
+        "'results/z' (Is a directory)."
+    )
     (tmp_path / "workspace/results/w").unlink()
+    (tmp_path / "workspace/results/z").rmdir()
     assert (tmp_path / "workspace/results/x/y").is_dir()
     assert [path.name for path in (tmp_path / "workspace/results").iterdir()] == ["x"]
 

@@ -126,8 +126,9 @@ class Sandbox(Tree, Protocol):
                 class. Without a command log it has no effect.
             note_new: whether the output, also the live output, begins with a note if an earlier call of the
                 thread, with `note_new` or a file change with a key, was in another sandbox, whatever ended
-                that one. The note says so if the workspace folder was replaced since. With a command log,
-                the calls of earlier programs count, too. A program remembers at least the latest 10,000
+                that one. The note says so if the workspace folder was replaced since by one with another
+                inode, or removed while no sandbox ran. With a command log, the calls of earlier programs
+                count, too, but their folders are not known. A program remembers at least the latest 10,000
                 threads.
             alone: whether what the command leaves running has ended before the next request to the sandbox
                 begins, also if this is cancelled.

@@ -193,6 +193,7 @@ class SandboxLife(ABC):
                 if self._failed and self._failed[0] >= asked:
                     # The start failed while this caller waited. Trying again could take a minute per caller.
                     raise self._failed[1].again()
+                made = self._watch.missing()
                 try:
                     with redacted_errors(self._redact):
                         channel = self._connect()
@@ -207,7 +208,7 @@ class SandboxLife(ABC):
                 channel.used()
                 self._new = NewWorkspace(channel)
                 self._channel = channel
-                self.notes.sandboxes.started(channel.number, self._watch.begin())
+                self.notes.sandboxes.started(channel.number, self._watch.begin(), made=made)
                 if self._idle_seconds:
                     core().spawn(
                         close_when_idle(

@@ -46,12 +46,14 @@ class NewSandboxNotes:
         self._other_folder = 0
         """Number of the latest sandbox whose workspace is another folder than that of the one before."""
 
-    def started(self, sandbox: int, workspace: tuple[int, int] | None) -> None:
+    def started(self, sandbox: int, workspace: tuple[int, int] | None, *, made: bool) -> None:
         """Note the start of a sandbox. May be called in any thread, before the sandbox's first call.
 
-        `workspace`: its folder, as `folder_at` returns it. None: not known, or none is used.
+        Args:
+            workspace: its folder, as `folder_at` returns it. None: not known, or none is used.
+            made: whether the start has made the folder, which may have the inode of a removed one.
         """
-        if None not in (self._workspace, workspace) and workspace != self._workspace:
+        if self._workspace is not None and (made or workspace not in (None, self._workspace)):
             self._other_folder = sandbox
         self._workspace = workspace or self._workspace
 

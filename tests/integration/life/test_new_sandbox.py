@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -89,14 +90,17 @@ async def test_call_that_is_cancelled_while_its_result_is_recorded_has_told_nobo
         assert (await sandbox.arun("echo on", note_new=True)).output == f"{NEW_SANDBOX}on\n"
 
 
-@pytest.mark.parametrize("running", [True, False])
-def test_note_says_that_the_workspace_folder_was_replaced(sandbox: LocalSandbox, running: bool) -> None:
+@pytest.mark.parametrize("how", ["running", "closed", "closed and removed"])
+def test_note_says_that_the_workspace_folder_was_replaced(sandbox: LocalSandbox, how: str) -> None:
     live: list[bytes] = []
     sandbox.run("echo 1 > kept", note_new=True)
-    if not running:
+    if how != "running":
         sandbox.close()
-    sandbox.root.rename(sandbox.root.with_name("old"))
-    sandbox.root.mkdir()
+    if how == "closed and removed":
+        shutil.rmtree(sandbox.root)  # the new folder often has the same inode
+    else:
+        sandbox.root.rename(sandbox.root.with_name("old"))
+        sandbox.root.mkdir()
     time.sleep(1.1)  # the folder is looked at once in a second
     output = sandbox.run("ls", note_new=True, on_output=live.append).output
     assert output == b"".join(live).decode()

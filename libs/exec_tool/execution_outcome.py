@@ -13,9 +13,10 @@ from libs.persistence import DEFAULT_MODE, FileContent, mode_of
 from libs.sandbox import RunResult
 from libs.sandbox.host import failed_result, shortened
 
-__all__ = ["ErrorClass", "ExecError", "ExecResult", "Metrics", "named"]
+__all__ = ["ErrorClass", "ExecError", "ExecResult", "Metrics", "named", "with_reasons"]
 
 _MOST_WITH_REASONS = 10
+"""Files that a note names, each with the reason."""
 _MOST_NAMED = 120
 """Characters of a path in a note."""
 
@@ -75,7 +76,7 @@ class Metrics:
     cpu: float | None = None
     """Seconds of processor time."""
     exit_code: int | None = None
-    """None if nothing ran."""
+    """None if nothing ran, or if the sandbox ended before the program."""
     cache_hit: bool | None = None
     """Whether the dependencies were installed before. None without dependencies."""
 
@@ -134,12 +135,15 @@ class ExecResult:
     def as_run_result(self) -> RunResult:
         """Return the result in the form of a command's result, with the output as the whole of both outputs.
 
-        The exit code is 125 if nothing ran; then the output is the error.
+        The exit code is 125 if the program has none, because nothing ran or the sandbox ended. The output
+        then ends with the error.
         """
         code = self.metrics.exit_code
         if self.error and code is None:
-            failed = failed_result(f"{self.error.message} {self.error.hint}")
-            return replace(failed, interrupted="ended" if self.error.kind == "interrupted" else None)
+            before = f"{self.stdout}\n" if self.stdout else ""
+            failed = failed_result(f"{before}{self.error.message} {self.error.hint}")
+            ended = self.error.kind == "interrupted" or (self.error.kind == "sandbox" and before)
+            return replace(failed, interrupted="ended" if ended else None)
         output = self.stdout + self.stderr
         return RunResult(
             output,

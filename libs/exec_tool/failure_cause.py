@@ -53,8 +53,8 @@ _NO_PACKAGES = (
 )
 _LIMITS = ("memory", "disk", "processes")
 _HANDLED = (
-    "The program reached this limit, but may have handled that. If the error is no effect of the limit, mend its own cause. "
-    "Otherwise:"
+    "The program reached this limit, but it may have handled that. If the limit did not cause the failure, mend the real "
+    "cause. Otherwise:"
 )
 _BASH_RAN = (
     "The lines above the error may have run: mind what they did, and send the whole program again, corrected."
@@ -203,6 +203,10 @@ def why_failed(
         fact = f"The program used up its time, {done.seconds:.1f} s{computed}."
     elif kernel.disk_left == 0:
         fact = "A disk of the sandbox is full."
+    if done.timed_out and (kernel.killed or kernel.refused):
+        fact += f" It also used up its time, {done.seconds:.1f} s."
+    elif done.timed_out and kind == "disk":
+        fact += " A disk of the sandbox is full."
     if done.exit_code == 0 and not done.timed_out:
         fact += " The program ended with exit code 0 and without a result: it may have done its work."
     said = raised.message if raised else ""

@@ -126,10 +126,10 @@ class Sandbox(Tree, Protocol):
                 class. Without a command log it has no effect.
             note_new: whether the output, also the live output, begins with a note if an earlier call of the
                 thread, with `note_new` or a file change with a key, was in another sandbox, whatever ended
-                that one. The note says so if the workspace folder was replaced since by one with another
-                inode, or removed while no sandbox ran. With a command log, the calls of earlier programs
-                count, too, but their folders are not known. A program remembers at least the latest 10,000
-                threads.
+                that one. The note says so if the workspace folder was replaced since. A new folder with the
+                inode of the old one is noticed only if there was no folder when the sandbox started. With a
+                command log, the calls of earlier programs count, too, but not whether their folder was
+                replaced. A program remembers at least the latest 10,000 threads.
             alone: whether what the command leaves running has ended before the next request to the sandbox
                 begins, also if this is cancelled.
             uses: tools of MCP servers, `server.tool`, that programs of the command may call until its end,

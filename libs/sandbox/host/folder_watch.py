@@ -29,14 +29,6 @@ class FolderWatch:
         self._looking: asyncio.Task[Folders | None] | None = None
         """The latest check."""
 
-    def missing(self) -> bool:
-        """Return whether there is no workspace folder, so that a start makes a new one. Blocks."""
-        try:
-            folders = self._look()
-        except OSError:
-            return False
-        return folders is not None and folders.places[0] is None
-
     def begin(self) -> tuple[int, int] | None:
         """Remember the folders of a sandbox that starts now. Blocks; may be called in any thread.
 

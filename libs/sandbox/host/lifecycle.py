@@ -74,6 +74,8 @@ class SandboxLife(ABC):
         self._left: set[Channel] = set()
         """Channels to earlier workspace folders. Each is closed when its last request has ended."""
         self._watch = FolderWatch(self._folders_there)
+        self._made = False
+        """Whether a start has made the workspace folder since the latest sandbox."""
         self.notes = ThreadNotes()
         """What the threads have run. `SandboxesByThread` replaces the notes before the first call."""
         self._refused: set[str] | None = None
@@ -94,6 +96,13 @@ class SandboxLife(ABC):
     def _folders_there(self) -> Folders | None:
         """Return the workspace and the other folders in use. None: none is in use."""
         return Folders((folder_at(self.root),))
+
+    def _workspace_is_missing(self) -> bool:
+        """Return whether there is no workspace folder, so that a start makes one. Blocks."""
+        try:
+            return folder_at(self.root) is None
+        except OSError:
+            return False
 
     @abstractmethod
     def _left_running(self, channel: Channel, stream: int) -> None:
@@ -193,7 +202,7 @@ class SandboxLife(ABC):
                 if self._failed and self._failed[0] >= asked:
                     # The start failed while this caller waited. Trying again could take a minute per caller.
                     raise self._failed[1].again()
-                made = self._watch.missing()
+                self._made = self._made or self._workspace_is_missing()
                 try:
                     with redacted_errors(self._redact):
                         channel = self._connect()
@@ -208,7 +217,8 @@ class SandboxLife(ABC):
                 channel.used()
                 self._new = NewWorkspace(channel)
                 self._channel = channel
-                self.notes.sandboxes.started(channel.number, self._watch.begin(), made=made)
+                self.notes.sandboxes.started(channel.number, self._watch.begin(), made=self._made)
+                self._made = False
                 if self._idle_seconds:
                     core().spawn(
                         close_when_idle(

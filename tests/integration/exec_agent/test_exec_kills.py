@@ -57,12 +57,10 @@ class TestContainerIsRemoved:
 
 
 async def test_output_of_a_program_whose_sandbox_is_killed_is_returned(tmp_path: Path) -> None:
-    name, seen = f"{NAME}-dies", asyncio.Event()
-    loop = asyncio.get_running_loop()
+    name, live = f"{NAME}-dies", bytearray()
     with runner(tmp_path, name=name, warm=0) as run:
-        begun = lambda _: loop.call_soon_threadsafe(seen.set)  # noqa: E731
-        work = asyncio.create_task(run.arun(SLEEP, on_output=begun))
-        await asyncio.wait_for(seen.wait(), 30)
+        work = asyncio.create_task(run.arun(SLEEP, on_output=live.extend))
+        await asyncio.to_thread(eventually, lambda: live == b"on\n")
         shared_client().api.kill(containers(name, running=True)[0])
         result = await work
     assert result.error

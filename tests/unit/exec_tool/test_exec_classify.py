@@ -219,6 +219,14 @@ def test_hint_names_the_import_of_a_module_of_the_sandbox(name: str, hinted: boo
             {"exit_code": 124, "timed_out": True, "seconds": 30, "kernel": Counted(cpu=4.0)},
             "The program used up its time, 30.0 s, with 4.0 s of processor time.",
         ),
+        (
+            {"exit_code": 124, "timed_out": True, "kernel": Counted(disk_left=0)},
+            "The program used up its time, 1.0 s. A disk of the sandbox is full.",
+        ),
+        (
+            {"exit_code": 124, "timed_out": True, "kernel": Counted(killed=1)},
+            "The sandbox ran out of memory. It also used up its time, 1.0 s.",
+        ),
     ],
     ids=str,
 )
@@ -246,7 +254,7 @@ def test_message_is_what_the_kernel_counted_and_what_ended_the_program(
 def test_hint_says_that_a_limit_may_have_been_handled(given: dict[str, Any], handled: bool) -> None:
     error = failure(**given)
     assert error is not None
-    assert error.hint.startswith("The program reached this limit, but may have handled that. ") is handled
+    assert error.hint.startswith("The program reached this limit, but it may have handled that. ") is handled
 
 
 def test_hint_helps_where_it_is_given() -> None:

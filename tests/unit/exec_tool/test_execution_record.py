@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from libs.exec_tool.execution_outcome import ExecError, ExecResult, Metrics
 from libs.exec_tool.execution_record import ExecutionRecord
@@ -36,3 +37,6 @@ def test_execution_in_the_form_of_a_command() -> None:
     killed = ExecResult.failed("interrupted", "The program was killed.", "Look first.").as_run_result()
     assert (killed.output, killed.exit_code) == ("The program was killed. Look first.", 125)
     assert killed.interrupted == "ended"
+    ended = replace(ExecResult.failed("sandbox", "The sandbox ended.", "Look first."), stdout="out")
+    assert ended.as_run_result().output == "out\nThe sandbox ended. Look first."
+    assert ended.as_run_result().interrupted == "ended"

@@ -78,10 +78,11 @@ class FileWorker:
             try:
                 answer = self._do[request["do"]](stream, request["arguments"])
             except OSError as error:
-                if error.errno == errno.ENOENT and removed_above(request["arguments"].get("path", "")):
-                    error = OSError(errno.ESTALE, REMOVED)
+                gone = error.errno == errno.ENOENT and workspace_is_removed()
+                if error.errno == errno.ENOENT and not gone:
+                    error = _true_cause(error, request["arguments"].get("path", ""))
                 answer = {"error": _code(error), "detail": _detail(error)}
-                if error.errno == errno.ENOENT and workspace_is_removed():
+                if gone:
                     answer["detail"] += ": the workspace folder was removed on the host meanwhile"
             except ValueError as error:
                 answer = {"error": "invalid_path", "detail": str(error)}
@@ -202,6 +203,12 @@ class _Input:
 
 def _encoded(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def _true_cause(error: OSError, path: str) -> OSError:
+    """Return another error if a path is missing because a mount above was removed on the host."""
+    folder = removed_above(path)
+    return error if folder is None else OSError(errno.ESTALE, f"{folder}: {REMOVED}")
 
 
 def _detail(error: OSError) -> str:

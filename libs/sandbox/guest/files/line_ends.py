@@ -26,7 +26,8 @@ def replaced(content: bytes, old: bytes, new: bytes, *, everywhere: bool, most: 
 
     If there are several and not all are to be replaced, nothing is, also if they overlap. Line ends outside
     the occurrences, and of the lines that `old` and `new` begin or end with alike, stay as they are. A line
-    of `new` gets the line end of the line that it replaces. A further line gets the line end beside it.
+    of `new` gets the line end of the line that it replaces. A further line gets the line end beside it. If a
+    deletion brings a lone `\r` before a `\n`, a `\r` is added, so that they stay two line ends.
 
     If `old` holds `\r` and occurs exactly, it is replaced exactly. If it does not occur exactly, its line
     ends stand for any. If only `new` holds `\r`, it is written exactly.
@@ -39,6 +40,12 @@ def replaced(content: bytes, old: bytes, new: bytes, *, everywhere: bool, most: 
             return _simple(content, old, new, everywhere, most)
         old, new = _shown(old), _shown(new)
     if b"\r" not in content or (new and b"\n" not in old + new):
+        return _simple(content, old, new, everywhere, most)
+    if not new and b"\n" not in old:
+        count = _count(content, old, everywhere)
+        if count and (everywhere or count == 1):
+            # Add the `\r` behind the last of the occurrences between the two, so it stays if they go.
+            content = re.sub(rb"(?<=\r)((?:%b)++)(?=\n)" % re.escape(old), rb"\1\r", content)
         return _simple(content, old, new, everywhere, most)
     ends = _only_end(content)
     if ends:
@@ -62,20 +69,25 @@ def replaced(content: bytes, old: bytes, new: bytes, *, everywhere: bool, most: 
             last = _forward(content, first, len(old) - before - after)
             given = _joined(lines, content, first, last, beside)
             # Otherwise a lone `\r` and a `\n` beside it would become one line end.
-            byte = content[first - 1 : first] if first > done else byte
-            lone, feed = byte == b"\r", content.startswith(b"\n", last)
-            if lone and given.startswith(b"\n"):
+            if first > done:
+                if byte == b"\r" and content.startswith(b"\n", done):
+                    pieces.append(b"\r")
+                    size += 1
+                byte = content[first - 1 : first]
+            feed = content.startswith(b"\n", last)
+            if byte == b"\r" and given.startswith(b"\n"):
                 given = b"\r" + given
             if given.endswith(b"\r") and feed:
                 given += b"\n"
-            elif lone and feed and not given:
-                given = b"\r"
             byte = given[-1:] or byte
         pieces += content[done:first], given
         size += first - done + len(given)
         done = last
         if size > most:
             raise TooLong
+    if byte == b"\r" and content.startswith(b"\n", done):
+        pieces.append(b"\r")
+        size += 1
     pieces.append(content[done:])
     if size + len(pieces[-1]) > most:
         raise TooLong

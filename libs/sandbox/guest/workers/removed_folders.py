@@ -41,7 +41,7 @@ def is_removed(folder: str) -> bool:
 
 
 def removed_above(path: str) -> str | None:
-    """Return the folder above a path that was removed. None: there is none, or this cannot be known."""
+    """Return the nearest removed mount above a path. None: there is none, or this cannot be known."""
     folder = os.path.dirname(path.rstrip("/"))
     while folder.strip("/"):
         if is_removed(folder):

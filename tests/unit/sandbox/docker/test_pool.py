@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
+from libs.sandbox import SandboxError
 from libs.sandbox.docker.container import DockerSandbox
+from libs.sandbox.host import Channel
 from libs.sandbox.host.local_sandbox import LocalSandbox
+from libs.sandbox.host.thread_notes import NewSandboxNotes
 from libs.sandbox.pool.by_thread import SandboxesByThread
 from libs.sandbox.pool.per_thread import SandboxPool
 from libs.sandbox.workspace import thread_folder
@@ -83,6 +86,38 @@ def test_next_sandbox_object_of_a_thread_says_what_is_gone(
         note = OTHER_FOLDER
     assert outputs() == [f"{note}on\n", f"{NEW_INTERPRETER}False\n"]
     assert outputs() == ["on\n", "True\n"]
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_folder_that_a_start_has_made_is_another_one_whatever_its_inode(*, made: bool) -> None:
+    notes, inode = NewSandboxNotes(), (1, 1)
+    notes.started(1, inode, made=True)
+    notes.called("thread", 1)
+    notes.started(2, inode, made=made)
+    note = notes.note("thread", 2, filled=False, earlier=False)
+    assert ("the workspace folder was replaced" in note) is made
+
+
+def test_folder_of_a_start_that_failed_counts_as_made_at_the_next(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+
+    class Failing(LocalSandbox):
+        def _connect(self) -> Channel:
+            if not root.exists():
+                root.mkdir()
+                raise SandboxError("It does not start.", hint="")
+            return super()._connect()
+
+    root.mkdir()
+    with Failing(root) as sandbox:
+        sandbox.run("true", note_new=True)
+        sandbox.close()
+        root.rename(tmp_path / "moved")
+        with pytest.raises(SandboxError):
+            sandbox.run("true", note_new=True)
+        root.rmdir()
+        (tmp_path / "moved").rename(root)  # the inode of the folder before
+        assert sandbox.run("true", note_new=True).output == OTHER_FOLDER
 
 
 def test_each_thread_id_has_its_own_folder_name() -> None:

@@ -40,6 +40,7 @@ def shown(content: bytes) -> bytes:
         (b"\rb\n", b"b", b"\n", 1, b"\r\r\n\n"),
         (b"\rbb\n", b"b", b"\n", 2, b"\r\r\n\n\n"),
         (b"a\rbb\n", b"b", b"", 2, b"a\r\r\n"),
+        (b"\r\r\nb\nb", b"\nb", b"", 2, b"\r"),
     ],
 )
 def test_line_ends_of_the_file_are_kept(

@@ -76,7 +76,7 @@ class Metrics:
     cpu: float | None = None
     """Seconds of processor time."""
     exit_code: int | None = None
-    """None if nothing ran, or if the sandbox ended before the program."""
+    """None if nothing ran, or if the end of the program is unknown."""
     cache_hit: bool | None = None
     """Whether the dependencies were installed before. None without dependencies."""
 
@@ -104,6 +104,8 @@ class ExecResult:
     """Why there is no result, what was replaced in it, and which files could not be saved."""
     error: ExecError | None = None
     metrics: Metrics = field(default_factory=Metrics)
+    sandbox_died: bool = False
+    """Whether the sandbox ended while it was in use. Not part of the JSON."""
 
     @property
     def ok(self) -> bool:
@@ -135,15 +137,15 @@ class ExecResult:
     def as_run_result(self) -> RunResult:
         """Return the result in the form of a command's result, with the output as the whole of both outputs.
 
-        The exit code is 125 if the program has none, because nothing ran or the sandbox ended. The output
-        then ends with the error.
+        The exit code is 125 if nothing ran or the end of the program is unknown. The output then ends with
+        the error.
         """
         code = self.metrics.exit_code
         if self.error and code is None:
             before = f"{self.stdout}\n" if self.stdout else ""
             failed = failed_result(f"{before}{self.error.message} {self.error.hint}")
-            ended = self.error.kind == "interrupted" or (self.error.kind == "sandbox" and before)
-            return replace(failed, interrupted="ended" if ended else None)
+            ended = self.error.kind == "interrupted" or self.sandbox_died
+            return replace(failed, truncated=bool(CUT.search(before)), interrupted="ended" if ended else None)
         output = self.stdout + self.stderr
         return RunResult(
             output,

@@ -204,7 +204,7 @@ def why_failed(
     elif kernel.disk_left == 0:
         fact = "A disk of the sandbox is full."
     if done.timed_out and (kernel.killed or kernel.refused):
-        fact += f" It also used up its time, {done.seconds:.1f} s."
+        fact += f" The program also used up its time, {done.seconds:.1f} s."
     elif done.timed_out and kind == "disk":
         fact += " A disk of the sandbox is full."
     if done.exit_code == 0 and not done.timed_out:

@@ -191,7 +191,7 @@ class CodeRunner:
             except SandboxError as error:
                 result = ExecResult.failed("sandbox", str(error), error.hint)
                 if isinstance(error, SandboxDied):
-                    result = replace(result, stdout=error.output)
+                    result = replace(result, stdout=error.output, sandbox_died=True)
             if not recorded:
                 spans.record(span, call, thread, result)
         return result

@@ -73,7 +73,7 @@ class SandboxDied(SandboxError):
     """The sandbox ended while a command ran. The effect of the command is unknown."""
 
     output = ""
-    """The beginning of what the command or block had printed."""
+    """Both outputs of the command or block as far as they had come, shortened."""
 
 
 class SandboxBusy(SandboxError):

@@ -75,7 +75,7 @@ class SandboxLife(ABC):
         """Channels to earlier workspace folders. Each is closed when its last request has ended."""
         self._watch = FolderWatch(self._folders_there)
         self._made = False
-        """Whether a start has made the workspace folder since the latest sandbox."""
+        """Whether a start that failed has made the workspace folder since the latest sandbox."""
         self.notes = ThreadNotes()
         """What the threads have run. `SandboxesByThread` replaces the notes before the first call."""
         self._refused: set[str] | None = None
@@ -202,11 +202,12 @@ class SandboxLife(ABC):
                 if self._failed and self._failed[0] >= asked:
                     # The start failed while this caller waited. Trying again could take a minute per caller.
                     raise self._failed[1].again()
-                self._made = self._made or self._workspace_is_missing()
+                missing = self._workspace_is_missing()
                 try:
                     with redacted_errors(self._redact):
                         channel = self._connect()
                 except SandboxError as error:
+                    self._made = self._made or (missing and not self._workspace_is_missing())
                     self._failed = time.monotonic(), error.again()
                     raise
                 channel.redact = self._redact
@@ -217,7 +218,7 @@ class SandboxLife(ABC):
                 channel.used()
                 self._new = NewWorkspace(channel)
                 self._channel = channel
-                self.notes.sandboxes.started(channel.number, self._watch.begin(), made=self._made)
+                self.notes.sandboxes.started(channel.number, self._watch.begin(), made=self._made or missing)
                 self._made = False
                 if self._idle_seconds:
                     core().spawn(

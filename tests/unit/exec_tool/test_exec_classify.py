@@ -225,7 +225,7 @@ def test_hint_names_the_import_of_a_module_of_the_sandbox(name: str, hinted: boo
         ),
         (
             {"exit_code": 124, "timed_out": True, "kernel": Counted(killed=1)},
-            "The sandbox ran out of memory. It also used up its time, 1.0 s.",
+            "The sandbox ran out of memory. The program also used up its time, 1.0 s.",
         ),
     ],
     ids=str,

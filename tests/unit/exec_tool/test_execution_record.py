@@ -37,6 +37,8 @@ def test_execution_in_the_form_of_a_command() -> None:
     killed = ExecResult.failed("interrupted", "The program was killed.", "Look first.").as_run_result()
     assert (killed.output, killed.exit_code) == ("The program was killed. Look first.", 125)
     assert killed.interrupted == "ended"
-    ended = replace(ExecResult.failed("sandbox", "The sandbox ended.", "Look first."), stdout="out")
-    assert ended.as_run_result().output == "out\nThe sandbox ended. Look first."
-    assert ended.as_run_result().interrupted == "ended"
+    failed_start = ExecResult.failed("sandbox", "The sandbox ended.", "Look first.")
+    assert failed_start.as_run_result().interrupted is None
+    for stdout, output in (("", ""), ("out", "out\n")):
+        died = replace(failed_start, stdout=stdout, sandbox_died=True).as_run_result()
+        assert (died.output, died.interrupted) == (f"{output}The sandbox ended. Look first.", "ended")

@@ -39,13 +39,8 @@ def replaced(content: bytes, old: bytes, new: bytes, *, everywhere: bool, most: 
         if old in content:
             return _simple(content, old, new, everywhere, most)
         old, new = _shown(old), _shown(new)
-    if b"\r" not in content or (new and b"\n" not in old + new):
-        return _simple(content, old, new, everywhere, most)
-    if not new and b"\n" not in old:
-        count = _count(content, old, everywhere)
-        if count and (everywhere or count == 1):
-            # Add the `\r` behind the last of the occurrences between the two, so it stays if they go.
-            content = re.sub(rb"(?<=\r)((?:%b)++)(?=\n)" % re.escape(old), rb"\1\r", content)
+    joins = not new and b"\r" + old in content  # a `\r` and a `\n` may come together
+    if b"\r" not in content or (b"\n" not in old + new and not joins):
         return _simple(content, old, new, everywhere, most)
     ends = _only_end(content)
     if ends:

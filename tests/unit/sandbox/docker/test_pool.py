@@ -98,13 +98,15 @@ def test_folder_that_a_start_has_made_is_another_one_whatever_its_inode(*, made:
     assert ("the workspace folder was replaced" in note) is made
 
 
-def test_folder_of_a_start_that_failed_counts_as_made_at_the_next(tmp_path: Path) -> None:
+@pytest.mark.parametrize("makes", [True, False])
+def test_folder_that_a_failed_start_has_made_is_another_one(tmp_path: Path, *, makes: bool) -> None:
     root = tmp_path / "workspace"
 
     class Failing(LocalSandbox):
         def _connect(self) -> Channel:
             if not root.exists():
-                root.mkdir()
+                if makes:
+                    root.mkdir()
                 raise SandboxError("It does not start.", hint="")
             return super()._connect()
 
@@ -115,9 +117,10 @@ def test_folder_of_a_start_that_failed_counts_as_made_at_the_next(tmp_path: Path
         root.rename(tmp_path / "moved")
         with pytest.raises(SandboxError):
             sandbox.run("true", note_new=True)
-        root.rmdir()
+        if makes:
+            root.rmdir()
         (tmp_path / "moved").rename(root)  # the inode of the folder before
-        assert sandbox.run("true", note_new=True).output == OTHER_FOLDER
+        assert sandbox.run("true", note_new=True).output == (OTHER_FOLDER if makes else NEW_SANDBOX)
 
 
 def test_each_thread_id_has_its_own_folder_name() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,10 @@ class ScratchSandbox(DockerSandbox):
             )
         self._begun = True
         return super()._connect()
+
+    def outdated(self) -> bool:
+        """Return whether a folder that is mounted to read is gone, or another one is at its path. Blocks."""
+        return super().outdated() or not all(map(os.path.isdir, self._read_only.values()))
 
     def _folders_there(self) -> Folders:
         """Return the folders that are mounted to read. No folder of the host is the workspace."""

@@ -42,6 +42,7 @@ def test_workspace_that_was_moved_is_missing_until_it_is_back(
         assert parts.runner.run("print([1])").result == [1]
         (workspace / "data").mkdir(exist_ok=True)
         (workspace / "data" / "file").write_text("1")
+        spare_ready(parts.runner)  # with the folder that is moved
         workspace.rename(tmp_path / "elsewhere")
         done = parts.runner.run(code)
         assert done.error

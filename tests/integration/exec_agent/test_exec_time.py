@@ -89,5 +89,7 @@ print(1)
 """
     with runner(tmp_path) as run:
         result = run.run(code, thread="t")
-    assert result.files == {"small": b"x"}
-    assert result.note.startswith("3000 of the program's files were not returned: empty ")
+    assert result.files["small"] == b"x"
+    read = len(result.files) - 1
+    assert read <= 1, "a fast machine reads more in time, but only one has room"
+    assert result.note.startswith(f"{3000 - read} of the program's files were not returned: empty ")

@@ -1,15 +1,22 @@
-"""Keeps the contents of files, each once, by their SHA-256: in a folder, or at a provider of objects."""
+"""Keeps the contents of files, each once, by their SHA-256: in a folder, or at a provider of objects.
+
+The synchronous functions of `obstore` are called, in threads that Python joins at its end. The asynchronous
+functions end in threads of `obstore`, a moment after the caller has gone on. If Python ends in this moment,
+such a thread aborts the process.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
 import secrets
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import obstore
 import zstandard
@@ -23,12 +30,14 @@ if TYPE_CHECKING:
 
 __all__ = ["ContentMissing", "Contents", "SnapshotsUnavailable", "content_missing"]
 
+Result = TypeVar("Result")
+
 _ID: Final = "store-id"
 """Name of the file with the id of the store."""
 _LEVEL: Final = 1
 """Level of zstd: faster than a disk."""
 _AT_ONCE: Final = 64
-"""Contents that are written at once."""
+"""Calls of `obstore` at once. Further calls wait."""
 _PARTS: Final = 2
 """Parts of a large content that are on their way at once. Each has 5 MB and stays in memory meanwhile."""
 _PIECE: Final = 1024 * 1024
@@ -48,6 +57,10 @@ class SnapshotsUnavailable(Exception):
 
 class _Another(Exception):
     """The content has another SHA-256 than named."""
+
+
+class _Cancelled(Exception):
+    """Nobody waits for the content any more."""
 
 
 class ContentMissing(SnapshotsUnavailable):
@@ -75,6 +88,8 @@ class Contents:
             SnapshotsUnavailable: the URL is not valid.
         """
         self._url = url
+        # Not the event loop's own threads: these must stay free for what the contents come from.
+        self._threads = ThreadPoolExecutor(_AT_ONCE, "contents")
         self._place: Path | ObjectStore
         """A folder that may not exist yet, or an open store."""
         if "://" not in url or url.startswith("file://"):
@@ -94,10 +109,10 @@ class Contents:
         packed = await asyncio.to_thread(_packed, contents)
         try:
             store = await self._opened()
-            for at in range(0, len(packed), _AT_ONCE):
+            for at in range(0, len(packed), _AT_ONCE):  # after an error, no further ones begin
                 await asyncio.gather(
                     *(
-                        obstore.put_async(store, _path(place, digest), data, use_multipart=False)
+                        self._in_thread(obstore.put, store, _path(place, digest), data, use_multipart=False)
                         for digest, data in packed[at : at + _AT_ONCE]
                     )
                 )
@@ -110,27 +125,31 @@ class Contents:
 
         Errors of `pieces` are raised as they are.
         """
+        loop = asyncio.get_running_loop()
         size = 0
+        cancelled = False
 
-        async def packed() -> AsyncIterator[bytes]:
+        async def next_piece() -> bytes | None:
+            return await anext(pieces, None)
+
+        def packed() -> Iterator[bytes]:
             nonlocal size
             found = hashlib.sha256()
             coder = zstandard.ZstdCompressor(level=_LEVEL)
-
-            def add(piece: bytes) -> bytes:
+            while (piece := asyncio.run_coroutine_threadsafe(next_piece(), loop).result()) is not None:
+                if cancelled:
+                    raise _Cancelled
                 # Each piece is a frame of its own, so `get` never unpacks more than one piece at once.
                 found.update(piece)
-                return coder.compress(piece)
-
-            async for piece in pieces:
-                data = await asyncio.to_thread(add, piece)
+                data = coder.compress(piece)
                 size += len(data)
                 yield data
             if found.hexdigest() != digest:
                 raise _Another
 
         try:
-            await obstore.put_async(
+            await self._in_thread(
+                obstore.put,
                 await self._opened(),
                 _path(place, digest),
                 packed(),
@@ -139,6 +158,9 @@ class Contents:
             )
         except _Another:
             return None
+        except asyncio.CancelledError:
+            cancelled = True
+            raise
         except FileFailed:  # an OSError of the sandbox, from `pieces`
             raise
         except (BaseError, OSError) as error:
@@ -155,8 +177,9 @@ class Contents:
         decoder = zstandard.ZstdDecompressor()
         frame = decoder.decompressobj()
         try:
-            answer = await obstore.get_async(await self._opened(), _path(place, digest))
-            async for data in answer.stream(min_chunk_size=_PIECE):
+            answer = await self._in_thread(obstore.get, await self._opened(), _path(place, digest))
+            stream = answer.stream(min_chunk_size=_PIECE)
+            while data := await self._in_thread(next, stream, None):
                 packed = bytes(data)
                 while packed:
                     piece = await asyncio.to_thread(frame.decompress, packed)
@@ -182,10 +205,7 @@ class Contents:
         """
         try:
             store = await self._opened()
-            with suppress(AlreadyExistsError):
-                if make:
-                    await obstore.put_async(store, _ID, secrets.token_hex(8).encode(), mode="create")
-            return bytes(await (await obstore.get_async(store, _ID)).bytes_async()).decode()
+            return await self._in_thread(_id_of, store, make)
         except FileNotFoundError:
             return None
         except (BaseError, OSError) as error:
@@ -195,24 +215,28 @@ class Contents:
         """Return the SHA-256 of all contents at a place."""
         try:
             listed = obstore.list(await self._opened(), f"contents/{place}")
-            return [each["path"].rpartition("/")[2] for each in await listed.collect_async()]
+            return [each["path"].rpartition("/")[2] for each in await self._in_thread(listed.collect)]
         except (BaseError, OSError) as error:
             raise self._unavailable(error) from error
 
     async def remove(self, contents: Collection[tuple[str, str]]) -> None:
         """Remove contents, each given by place and SHA-256. Missing contents are no error."""
 
-        async def gone(path: str) -> None:
+        def gone(path: str) -> None:
             with suppress(FileNotFoundError):
-                await obstore.delete_async(store, path)
+                obstore.delete(store, path)
 
         try:
             store = await self._opened()
             paths = [_path(*each) for each in contents]
             for at in range(0, len(paths), _AT_ONCE):
-                await asyncio.gather(*map(gone, paths[at : at + _AT_ONCE]))
+                await asyncio.gather(*(self._in_thread(gone, path) for path in paths[at : at + _AT_ONCE]))
         except (BaseError, OSError) as error:
             raise self._unavailable(error) from error
+
+    async def _in_thread(self, call: Callable[..., Result], *args: Any, **options: Any) -> Result:
+        bound = functools.partial(call, *args, **options)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, bound)
 
     async def _opened(self) -> ObjectStore:
         if isinstance(self._place, Path):
@@ -230,6 +254,13 @@ class Contents:
 def _open_folder(place: Path) -> ObjectStore:
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     return LocalStore(place, automatic_cleanup=True)
+
+
+def _id_of(store: ObjectStore, make: bool) -> str:
+    with suppress(AlreadyExistsError):
+        if make:
+            obstore.put(store, _ID, secrets.token_hex(8).encode(), mode="create")
+    return bytes(obstore.get(store, _ID).bytes()).decode()
 
 
 def _packed(contents: Sequence[tuple[str, bytes]]) -> list[tuple[str, bytes]]:

@@ -6,8 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from libs.sandbox.host.channel import Channel
-from libs.sandbox.host.connections import Door
+from libs.sandbox.host.channel import Channel, Door
 from tests.fuzz.targets import READY, Wire
 
 __all__ = ["WITHIN", "connected"]

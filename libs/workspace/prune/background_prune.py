@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from typing import Final
 
@@ -55,6 +56,10 @@ class BackgroundPrune:
                 )
         except (SnapshotsUnavailable, CheckpointerUnavailable) as error:
             self._tell(f"Old snapshots of workspaces could not be removed: {error} {error.hint}")
+        except RuntimeError:
+            # When Python ends, its threads take no more calls. The next program prunes.
+            if threading.main_thread().is_alive():
+                raise
         finally:
             self._next = time.monotonic() + rest
             self._task = None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -143,6 +145,30 @@ def test_place_that_cannot_be_used_is_an_error_with_a_hint(
             WorkspaceStore(Catalog(database), Contents(url)).capture(sandbox)
         assert "SNAPSHOTS_URL" in caught.value.hint
     assert database.wait(lambda do: do("SELECT * FROM workspace_manifests")) == []
+
+
+async def test_content_that_nobody_waits_for_is_not_read_to_its_end(tmp_path: Path) -> None:
+    contents = Contents(str(tmp_path))
+    begun = asyncio.Event()
+    read = 0
+
+    async def pieces() -> AsyncIterator[bytes]:
+        nonlocal read
+        while read < 100:
+            yield b"x" * 1_000_000
+            read += 1
+            begun.set()
+            await asyncio.sleep(0.02)
+
+    keeping = asyncio.create_task(contents.put_large("place", hashlib.sha256().hexdigest(), pieces()))
+    await begun.wait()
+    keeping.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await keeping
+    stopped = read
+    await asyncio.sleep(0.3)
+    assert read <= stopped + 1
+    assert contents_in(tmp_path) == []
 
 
 @pytest.fixture

@@ -13,10 +13,9 @@ As a LangChain tool: `execute_code_tool(runner)`.
 from __future__ import annotations
 
 from libs.exec_tool.execute_code_call import Call
-from libs.exec_tool.execution_outcome import ExecError, ExecResult, Metrics, named, with_reasons
 from libs.exec_tool.kv_service import HOST, KvService
 from libs.exec_tool.langchain_tool import NAME, execute_code_tool, outcome_in
-from libs.exec_tool.last_json import NO_VALUE
+from libs.exec_tool.outcome import NO_VALUE, ExecError, ExecResult, Metrics, quoted_path, with_reasons
 from libs.exec_tool.package_sets import MOUNT, Dependencies
 from libs.exec_tool.program_runner import CodeRunner
 from libs.exec_tool.standalone_tool import code_runner, fresh_sandboxes
@@ -38,7 +37,7 @@ __all__ = [
     "code_runner",
     "execute_code_tool",
     "fresh_sandboxes",
-    "named",
     "outcome_in",
+    "quoted_path",
     "with_reasons",
 ]

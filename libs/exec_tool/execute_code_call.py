@@ -25,8 +25,7 @@ from pydantic import (
     model_validator,
 )
 
-from libs.exec_tool.execution_outcome import named
-from libs.exec_tool.last_json import DEEPEST, too_deep
+from libs.exec_tool.outcome import DEEPEST, quoted_path, too_deep
 from libs.sandbox.host import encoded
 
 __all__ = [
@@ -86,7 +85,7 @@ def check_path(path: str) -> str:
     """
     if not path or len(path) > MAX_PATH:
         raise ValueError(f"a path has 1 to {MAX_PATH} characters")
-    shown = named(path)
+    shown = quoted_path(path)
     if path.startswith("/"):
         raise ValueError(f"the path {shown} is absolute: give one relative to the working directory")
     names = [name for name in path.split("/") if name not in ("", ".")]
@@ -147,12 +146,12 @@ def _files(value: Mapping[str, Any]) -> Mapping[str, Any]:
             try:
                 encoded(given)
             except ValueError as error:
-                raise ValueError(f"the file {named(name)}: {error}") from None
+                raise ValueError(f"the file {quoted_path(name)}: {error}") from None
     found = {check_path(path): content for path, content in value.items()}
     if len(found) < len(value):
         raise ValueError("two of the paths name the same file")
     if inner := in_another(found):
-        raise ValueError(f"{named(inner[0])} lies in a folder that has the name of another of the files")
+        raise ValueError(f"{quoted_path(inner[0])} lies in a folder that has the name of another file")
     size = sum(map(len, map(_content, found.values())))
     if size > MAX_FILE_BYTES:
         raise ValueError(f"the files have {size:,} bytes: at most {MAX_FILE_BYTES:,} are taken at once")
@@ -250,9 +249,10 @@ class Call(BaseModel):
             raise ValueError("code: begins with a byte order mark, which bash takes for text")
         if self.language == "python":
             source = self.code.encode()
+            lines = source.replace(b"\r\n", b"\n").replace(b"\r", b"\n")  # as Python reads a file
             # Python itself reports an encoding that it does not know, or that does not fit.
             with suppress(SyntaxError, LookupError, UnicodeError):
-                encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
+                encoding, _ = tokenize.detect_encoding(io.BytesIO(lines).readline)
                 if not encoding.startswith("utf-8") and source.decode(encoding) != self.code:
                     raise ValueError(f"code: is UTF-8, and a comment says {encoding}: leave the comment out")
         return self
@@ -297,7 +297,7 @@ def explained(error: ValidationError) -> str:
 
 
 def _wrong_file(where: tuple[str | int, ...], reason: str) -> str:
-    name = named(str(where[1]))
+    name = quoted_path(str(where[1]))
     if where[-1] == "[key]":
         return f"files: the path {name} is not text."
     return f"The content of the file {name} {reason or f'must be {_CONTENT}: send JSON as text'}."

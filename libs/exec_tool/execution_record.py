@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from libs.exec_tool.execute_code_call import Call
-from libs.exec_tool.execution_outcome import ExecResult, named
+from libs.exec_tool.outcome import ExecResult, quoted_path
 from libs.sandbox.host import Form
 
 __all__ = ["ExecutionRecord", "ThreadFiles", "written"]
@@ -65,7 +65,7 @@ class ExecutionRecord:
             return replace(result, files=files)
         return replace(result, files=files).noted(
             f"{len(changed)} of the program's files are not returned, because they were changed or removed "
-            f"since: {named(changed[0])}."
+            f"since: {quoted_path(changed[0])}."
         )
 
 

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from libs.exec_tool.execute_code_call import Call
-from libs.exec_tool.execution_outcome import ExecResult
+from libs.exec_tool.outcome import ExecResult
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer

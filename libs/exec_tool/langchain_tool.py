@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from pydantic.v1 import ValidationError as ValidationErrorV1
 
 from libs.exec_tool.execute_code_call import Call, explained
-from libs.exec_tool.execution_outcome import ExecResult
+from libs.exec_tool.outcome import ExecResult
 from libs.exec_tool.program_runner import CodeRunner
 from libs.sandbox import OnOutput
 from libs.sandbox.host import blocking, current_call

@@ -16,7 +16,7 @@ from importlib.resources import files as package_files
 from typing import Any
 
 from libs.exec_tool.execute_code_call import MAX_PATH, Language, check_path, in_another
-from libs.exec_tool.execution_outcome import named
+from libs.exec_tool.outcome import quoted_path
 from libs.persistence import FileContent, mode_of
 from libs.redaction import Redact
 from libs.sandbox import FOLDERS, FileFailed, Sandbox, SandboxError
@@ -54,8 +54,9 @@ _MOST_OF_DISK = 0.75
 
 END = """\
 ended=0
-for _ in {1..20}; do
+for turn in {1..40}; do
   left=()
+  running=()
   of_program=0
   for at in /proc/[0-9]*/stat; do
     line=
@@ -66,6 +67,7 @@ for _ in {1..20}; do
     [[ pid -gt 1 && pid -ne $$ && fields[1] -gt 1 ]] || continue
     [[ ${fields[0]} != [ZX] || fields[17] -gt 1 ]] || continue
     left+=("$pid")
+    [[ ${fields[0]} = [TZ] ]] || running+=("$pid")
     words=()
     mapfile -d '' words 2>/dev/null < "${at%stat}cmdline"
     # Do not count a process that has just ended, a shell that waits for the next command, or a helper that
@@ -78,7 +80,12 @@ for _ in {1..20}; do
   done
   ((ended)) || ended=$of_program
   [ ${#left[@]} -eq 0 ] && break
-  kill -KILL "${left[@]}" 2>/dev/null
+  # A stopped process cannot fork. Otherwise new ones would take the place of those that are killed.
+  if ((${#running[@]} && turn < 20)); then
+    kill -STOP "${running[@]}" 2>/dev/null
+  else
+    kill -KILL "${left[@]}" 2>/dev/null
+  fi
 done
 echo "left $ended"
 [[ -r /workspace && -x /workspace ]] || chmod u+rwx /workspace
@@ -317,7 +324,7 @@ class _Look:
 
     def leave(self, path: str, why: str, size: int | None = None) -> None:
         """Name what is not returned."""
-        told = named(path)[1:-1] if size is None else f"{named(path)[1:-1]}, {size:,} bytes"
+        told = quoted_path(path)[1:-1] if size is None else f"{quoted_path(path)[1:-1]}, {size:,} bytes"
         self._left_out.append((told, why))
 
 

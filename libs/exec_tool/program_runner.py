@@ -16,8 +16,8 @@ from pydantic import ValidationError
 
 from libs.exec_tool import execution_spans as spans
 from libs.exec_tool.execute_code_call import Binary, Call, explained, in_another
-from libs.exec_tool.execution_outcome import ExecResult, Metrics, named
 from libs.exec_tool.execution_record import ExecutionRecord, ThreadFiles, written
+from libs.exec_tool.outcome import ExecResult, Metrics, quoted_path
 from libs.exec_tool.package_sets import Dependencies, NotInstalled
 from libs.exec_tool.program_visit import Visit
 from libs.redaction import Redact
@@ -36,6 +36,15 @@ _LEAST = 0.05
 WhileRunning = Callable[[str], AbstractAsyncContextManager[set[str] | None]]
 """Gives a set if a program runs without network, before its effect is decided on. The set gets the hosts that
 were refused although the gateway allows them."""
+
+
+_ENDED = (
+    "The files of the sandbox are gone. What the program has done elsewhere, if anything, is unknown: look "
+    "there before repeating the program."
+)
+"""The hint after the end of a sandbox while its program ran."""
+_STAY = "The thread keeps its files as they were before the program."
+"""Follows `_ENDED` if the files of threads are saved."""
 
 
 class _Startable:
@@ -188,10 +197,14 @@ class CodeRunner:
                     result = result.noted(await self._stays(thread, written(call, result)))
             except CommandInterrupted as error:
                 result = ExecResult.failed("interrupted", str(error), error.hint)
+            except SandboxDied as error:
+                hint = error.hint
+                if begun.is_set():
+                    hint = f"{_ENDED} {_STAY}" if self.keeps_files and thread else _ENDED
+                failed = ExecResult.failed("sandbox", str(error), hint)
+                result = replace(failed, stdout=error.output, sandbox_died=True)
             except SandboxError as error:
                 result = ExecResult.failed("sandbox", str(error), error.hint)
-                if isinstance(error, SandboxDied):
-                    result = replace(result, stdout=error.output, sandbox_died=True)
             if not recorded:
                 spans.record(span, call, thread, result)
         return result
@@ -253,7 +266,7 @@ class CodeRunner:
                 result, files={path: data for path, data in result.files.items() if path not in closed}
             ).noted(
                 f"{len(closed)} of the program's files were not returned, because nothing is kept there: "
-                f"{named(closed[0])}."
+                f"{quoted_path(closed[0])}."
             )
         changed = written(call, result)
         if self._files and (changed or result.removed):
@@ -291,8 +304,8 @@ class CodeRunner:
                 before |= await asyncio.to_thread(lambda: call.contents)
                 if inner := in_another(before):
                     why = (
-                        f"files: {named(inner[0])} lies in a folder that has the name of another file; one "
-                        "of the two is the thread's."
+                        f"files: {quoted_path(inner[0])} lies in a folder that has the name of another file; "
+                        "one of the two is the thread's."
                     )
                     return ExecResult.failed("input", why, _RENAME, metrics)
                 since = time.monotonic()

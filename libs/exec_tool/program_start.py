@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib.resources import files as package_files
 
 from libs.exec_tool.execute_code_call import Language
 from libs.exec_tool.program_folder import PLACE, program_path
 from libs.sandbox import Sandbox, SandboxError
 
-__all__ = ["BASH_SYNTAX", "COMMAND_NOT_FOUND", "RECORD", "Raised", "bring_starter", "raised", "start_command"]
+__all__ = ["BASH_SYNTAX", "RECORD", "bring_starter", "start_command"]
 
 # The name cannot be imported, so the file hides no module of the program.
 _STARTER = f"{PLACE}/.start"
@@ -35,36 +34,6 @@ exit code does not tell: a program may end with 127 by itself. A name with a car
 of Windows, names no package."""
 
 
-@dataclass(frozen=True, slots=True)
-class Raised:
-    """The exception that ended a Python program, or the error that ended a bash program.
-
-    Names of types are qualified: `builtins.KeyError`.
-    """
-
-    types: tuple[str, ...]
-    """The type and its bases."""
-    message: str = ""
-    """The text of a SystemExit, or the last line of the traceback."""
-    ran: bool = True
-    """Whether the program began. If not, it could not be compiled."""
-    code: str = ""
-    """Name of the error number, such as ENOSPC; ENOSPC-elsewhere if no disk was full at the end."""
-    missing: str = ""
-    """The module or name that was not found."""
-    address: str = ""
-    """URL or host of a failed connection, if known."""
-    wrapped: tuple[str, ...] = ()
-    """`type:code` of the exception and of the exceptions that it wraps."""
-
-    def is_a(self, *types: str) -> bool:
-        return not set(types).isdisjoint(self.types)
-
-
-COMMAND_NOT_FOUND = Raised(("bash.CommandNotFound",))
-"""Stands for the command that ended a bash program with exit code 127, because there is no such command."""
-
-
 def bring_starter(sandbox: Sandbox) -> None:
     """Write the starter, and reserve space for its record. Raises SandboxError."""
     try:
@@ -79,20 +48,3 @@ def start_command(language: Language) -> str:
     """Return the command that runs the program in the place of the shell."""
     starter = f"exec python3 {_STARTER}" if language == "python" else _BASH
     return f"{starter} {program_path(language)}"
-
-
-def raised(record: bytes) -> Raised | None:
-    """Read the record. Returns None if the program wrote none, or wrote to the file itself."""
-    fields = [field.decode("utf-8", "replace") for field in record.split(b"\0", 7)[:7]]
-    if len(fields) < 7 or fields[0] not in ("ran", "refused"):
-        return None
-    ran, types, code, missing, address, wrapped, message = fields
-    return Raised(
-        tuple(types.split()),
-        message,
-        ran=ran == "ran",
-        code=code,
-        missing=missing,
-        address=address,
-        wrapped=tuple(wrapped.split()),
-    )

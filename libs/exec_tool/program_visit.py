@@ -5,15 +5,29 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from libs.exec_tool import execution_spans as spans
 from libs.exec_tool import program_folder as folder
 from libs.exec_tool.execute_code_call import Call
-from libs.exec_tool.execution_outcome import ExecError, ExecResult, Metrics, named, with_reasons
-from libs.exec_tool.failure_cause import COUNT, DISK, ROUTES, Counted, counted, why_failed
-from libs.exec_tool.last_json import last_json
-from libs.exec_tool.program_start import BASH_SYNTAX, COMMAND_NOT_FOUND, RECORD, Raised, raised, start_command
+from libs.exec_tool.outcome import (
+    COMMAND_NOT_FOUND,
+    COUNT,
+    DISK,
+    ROUTES,
+    Counted,
+    ExecError,
+    ExecResult,
+    Metrics,
+    Raised,
+    counted,
+    last_json,
+    quoted_path,
+    raised,
+    why_failed,
+    with_reasons,
+)
+from libs.exec_tool.program_start import BASH_SYNTAX, RECORD, start_command
 from libs.redaction import MARK
 from libs.sandbox import OnOutput, RunResult, SandboxBusy, SandboxDied, declared_uses
 from libs.sandbox.pool import Fresh
@@ -25,7 +39,12 @@ COLLECT_SECONDS = 20.0
 _NOTHING = folder.Collected({}, (), ())
 _TRIES = 3
 """Attempts to start a command while processes of the program use up the process limit."""
+_END_SECONDS = 5.0
+"""Seconds in which processes that the program left running are ended and counted. Then the sandbox ends them
+without counting: processes that start others without end slow each count down."""
 _MOST_REASON = 600
+_THREAD = ""
+"""A fresh sandbox has commands of one thread only, which has no name."""
 _REASONS = ("error", "message", "answer")
 """Keys of a program's result, of which the first with a value says why the program failed."""
 _BASH_REFUSES = 2
@@ -36,7 +55,7 @@ _NOT_FOUND = 127
 """Exit code of bash after a command that does not exist. Other programs end with it, too."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Visit:
     """One program in one sandbox. Raises SandboxError if the sandbox fails."""
 
@@ -52,6 +71,8 @@ class Visit:
     """Folders of the workspace that are links."""
     installs: bool = False
     """Whether packages can be installed."""
+    kernel: Counted = field(default=Counted(), init=False)
+    """The kernel's counters after the program, once they are read."""
 
     async def run(self, seconds: float, on_output: OnOutput | None, metrics: Metrics) -> ExecResult:
         """Run the program to its end, after `fill`. Collecting has a limit besides `seconds`."""
@@ -68,11 +89,12 @@ class Visit:
         with spans.part("collect"):
             try:
                 async with asyncio.timeout(COLLECT_SECONDS):
-                    kernel, kept, note = await self._look(failed=done.exit_code != 0)
+                    kept, note = await self._look(failed=done.exit_code != 0)
                     ended = await self._ended(done)
             except (TimeoutError, SandboxDied) as error:
                 why = error if isinstance(error, SandboxDied) else f"that took over {COLLECT_SECONDS:g} s."
-                kernel, kept, note = Counted(), _NOTHING, f"The program's files could not be collected: {why}"
+                kept, note = _NOTHING, f"The program's files could not be collected: {why}"
+        kernel = self.kernel
         if kept is _NOTHING and self.keeps_files:
             note += " The thread keeps its files as they were before the program."
         metrics = replace(
@@ -111,7 +133,8 @@ class Visit:
             return ExecError(
                 "disk",
                 f"The files cannot be put into the sandbox: {str(error)[-300:]}",
-                "Send fewer or smaller files.",
+                "If there was no room, send fewer or smaller files. Otherwise give another name to the path "
+                "that the error names.",
             )
         return None
 
@@ -129,23 +152,35 @@ class Visit:
             }
         return variables
 
-    async def _look(self, *, failed: bool) -> tuple[Counted, folder.Collected, str]:
-        """Return the kernel's counters, the changes of the workspace, and a note about what is missing."""
-        kernel, why = Counted(), "it left no room for another process."
+    async def _look(self, *, failed: bool) -> tuple[folder.Collected, str]:
+        """Read the kernel's counters. Return what has changed, and a note about what is missing."""
+        why = "it left no room for another process."
         for _ in range(_TRIES):
             try:
-                command = folder.END + COUNT + (ROUTES + DISK) * failed
-                kernel = counted((await self.sandbox.arun(command, timeout=COLLECT_SECONDS)).output)
+                self.kernel = await self._ended_all(folder.END + COUNT + (ROUTES + DISK) * failed)
                 found = await folder.collected(self.sandbox, self.before, self.links)
                 left_out = _left_out(found.left_out, found.stale if self.keeps_files else ())
-                notes = (_ended(kernel.left), left_out, _redacted(found.redacted))
-                return kernel, found, " ".join(filter(None, notes))
-            except SandboxBusy:
-                continue  # the sandbox has killed the processes
+                notes = (_ended(self.kernel.left), left_out, _redacted(found.redacted))
+                return found, " ".join(filter(None, notes))
+            except SandboxBusy:  # the sandbox has killed the processes
+                self.kernel = replace(self.kernel, left=self.kernel.left or None)
             except OSError as error:
                 why = f"{error}."
                 break
-        return kernel, _NOTHING, f"The program's files could not be collected: {why}"
+        return _NOTHING, f"The program's files could not be collected: {why}"
+
+    async def _ended_all(self, command: str) -> Counted:
+        """End what the program left running, and return the kernel's counters, which the command prints."""
+        try:
+            async with asyncio.timeout(_END_SECONDS):
+                found = await self.sandbox.arun(command, timeout=COLLECT_SECONDS)
+        except TimeoutError:
+            self.kernel = replace(self.kernel, left=None)
+            await self.sandbox.aend_programs(_THREAD)
+            found = await self.sandbox.arun(command, timeout=COLLECT_SECONDS)
+        kernel = counted(found.output)
+        # The first count is that of the program. It begins with 0.
+        return kernel if self.kernel.left == 0 else replace(kernel, left=self.kernel.left)
 
     async def _ended(self, done: RunResult) -> Raised | None:
         """Return the exception that ended a Python program, or the error that ended a bash program."""
@@ -181,17 +216,20 @@ class Visit:
         has_result: bool,
     ) -> ExecError | None:
         error = why_failed(
-            self.call.language,
             done,
             kernel,
+            bash=self.call.language == "bash",
             raised=ended,
             has_result=has_result,
             has_network=self.sandbox.has_network,
             installs=self.installs,
+            unreached=self.sandbox.unreached,
             modules=folder.MODULES,
             paths=paths,
         )
-        if not isinstance(value, dict) or value.get("ok") is not False or (error and error.kind != "runtime"):
+        if not isinstance(value, dict) or value.get("ok") is not False:
+            return error
+        if error and error.kind not in ("runtime", "network"):
             return error
         why = next((value[key] for key in _REASONS if value.get(key)), "no reason was given")
         reason = why if isinstance(why, str) else json.dumps(why)
@@ -202,13 +240,14 @@ class Visit:
         return ExecError("runtime", said, "Mend the cause, and send the whole program again.")
 
 
-def _ended(processes: int) -> str:
-    """Return the note about processes that the program has not waited for."""
-    if not processes:
+def _ended(processes: int | None) -> str:
+    """Return the note about processes that the program has not waited for. None: they were not counted."""
+    if processes == 0:
         return ""
+    left = {None: "processes", 1: "1 process"}.get(processes, f"{processes} processes")
     return (
-        f"The program left {processes} {'process' if processes == 1 else 'processes'} running: what was not "
-        "finished was ended. Let the program wait for what it starts."
+        f"The program left {left} running: what was not finished was ended. Let the program wait for what it "
+        "starts."
     )
 
 
@@ -223,7 +262,7 @@ def _left_out(files: tuple[tuple[str, str], ...], stale: tuple[str, ...]) -> str
         return ""
     told = f"{len(files)} of the program's files were not returned: {with_reasons(files)}."
     if stale:
-        kept = ", ".join(map(named, stale[:3]))
+        kept = ", ".join(map(quoted_path, stale[:3]))
         told += f" Earlier content of {len(stale)} of the thread's files stays: {kept}."
     return told
 
@@ -232,6 +271,6 @@ def _redacted(paths: tuple[str, ...]) -> str:
     """Return the note about files that do not come back as the program wrote them."""
     if not paths:
         return ""
-    shown = ", ".join(map(named, paths[:3]))
+    shown = ", ".join(map(quoted_path, paths[:3]))
     where = f"in the content or name of {len(paths)} of the program's files"
     return f"Known secrets {where} were replaced by {MARK.decode()}: {shown}."

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from libs.exec_tool.execution_outcome import ExecResult
+from libs.exec_tool.outcome import ExecResult
 from libs.exec_tool.program_folder import furnish
 from libs.exec_tool.program_runner import CodeRunner
 from libs.exec_tool.program_start import bring_starter

@@ -108,8 +108,9 @@ def _address(errors: Sequence[BaseException]) -> str:
         try:
             return str(error.request.url)  # type: ignore[attr-defined]  # requests, httpx
         except Exception:
-            if isinstance(host := getattr(error, "host", None), str):  # aiohttp
-                return host
+            for name in ("host", "url"):  # aiohttp, urllib.error.HTTPError
+                if isinstance(place := getattr(error, name, None), str):
+                    return place
     sockets = vars(sys.modules["socket"]) if "socket" in sys.modules else None
     for error in errors:
         trace = error.__traceback__

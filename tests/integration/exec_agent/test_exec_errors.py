@@ -167,3 +167,12 @@ def test_next_program_is_not_affected(run: CodeRunner, code: str) -> None:
     result = run.run("import os; open('x', 'w').write('1'); print(os.listdir('.') != [])", thread=code[:9])
     assert result.error is None
     assert set(result.files) == {"x"}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("fork", ["os.fork()", "subprocess.Popen([sys.executable, __file__])"])
+def test_files_of_a_program_that_fills_the_process_limit_come_back(run: CodeRunner, fork: str) -> None:
+    """Its processes start others without end, also after the first has ended."""
+    result = run.run(f"import os, subprocess, sys\nopen('a', 'a').write('1')\nwhile True: {fork}")
+    assert result.error
+    assert (result.error.kind, list(result.files)) == ("processes", ["a"])

@@ -56,15 +56,20 @@ class TestContainerIsRemoved:
         eventually(lambda: containers(name, running=True) == [])
 
 
-async def test_output_of_a_program_whose_sandbox_is_killed_is_returned(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("thread", "keeps"), [("", False), ("1", True)])
+async def test_output_of_a_program_whose_sandbox_is_killed_is_returned(
+    tmp_path: Path, thread: str, keeps: bool
+) -> None:
     name, live = f"{NAME}-dies", bytearray()
     with runner(tmp_path, name=name, warm=0) as run:
-        work = asyncio.create_task(run.arun(SLEEP, on_output=live.extend))
+        work = asyncio.create_task(run.arun(SLEEP, thread=thread, on_output=live.extend))
         await asyncio.to_thread(eventually, lambda: live == b"on\n")
         shared_client().api.kill(containers(name, running=True)[0])
         result = await work
     assert result.error
     assert (result.error.kind, result.stdout) == ("sandbox", "on\n")
+    assert "look there before repeating the program" in result.error.hint
+    assert ("The thread keeps its files as they were before the program" in result.error.hint) == keeps
 
 
 def killed_host(folder: Path, options: str, given: str) -> None:

@@ -121,17 +121,19 @@ def test_good_programs_of_the_prompt_run(run: CodeRunner) -> None:
 
 
 @pytest.mark.parametrize(
-    "code",
+    ("language", "code"),
     [
-        "import requests\nrequests.get('https://other.test', timeout=15)",
-        "import urllib.request\nurllib.request.urlopen('https://other.test', timeout=15)",
+        ("python", "import requests\nrequests.get('https://other.test', timeout=15)"),
+        ("python", "import urllib.request\nurllib.request.urlopen('http://other.test', timeout=15)"),
+        ("bash", "curl -s https://other.test"),
     ],
 )
-def test_host_that_is_not_allowed_is_a_network_error(run: CodeRunner, code: str) -> None:
-    error = run.run(code).error
+def test_host_that_is_not_allowed_is_a_network_error(run: CodeRunner, language: str, code: str) -> None:
+    error = run.run(code, language=language).error
     assert error is not None
     assert error.kind == "network", error
-    assert error.hint.startswith("The sandbox reaches only the hosts that its person has allowed")
+    assert "Not reached: other.test." in error.message
+    assert "The sandbox reaches only the hosts that its person has allowed" in error.hint
 
 
 @pytest.mark.parametrize("code", ["requests.get('http://127.0.0.1:9')", "requests.get('http://localhost:9')"])
@@ -139,3 +141,13 @@ def test_connection_to_the_sandbox_itself_is_no_network_error(run: CodeRunner, c
     error = run.run(f"import requests\n{code}").error
     assert error is not None
     assert error.kind == "runtime", error
+
+
+def test_secret_in_the_name_of_a_host_is_redacted(tmp_path: Path) -> None:
+    known = SecretFilter({"KEY": KEY.lower()})
+    gateway = Gateway(lambda: Proxy(rules=Rules.parse([])))
+    with runner(tmp_path, egress=gateway.door, redact=known) as run:
+        error = run.run(f"curl -s https://{KEY.lower()}.test", language="bash").error
+    gateway.close()
+    assert error is not None
+    assert "Not reached: [REDACTED].test." in error.message

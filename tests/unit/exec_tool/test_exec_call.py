@@ -36,6 +36,7 @@ def deep(levels: int) -> list[Any]:
             {"code": "# coding: latin-1\nprint('é')"},
             "code: is UTF-8, and a comment says iso-8859-1: leave the comment out",
         ),
+        ({"code": "\r# coding: latin-1\rprint('é')"}, "code: is UTF-8, and a comment says iso-8859-1"),
         ({"code": "\ufeffecho 1", "language": "bash"}, "code: begins with a byte order mark"),
         ({"code": "x = 1\0; y"}, "code: has a NUL as character 6: write it as an escape sequence"),
         ({"code": "x" * 10_000_000}, "has 10,000,000 characters"),

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from libs.exec_tool.execute_code_call import Language
-from libs.exec_tool.execution_outcome import ExecError
-from libs.exec_tool.failure_cause import Counted, counted, why_failed
+from libs.exec_tool.outcome import COMMAND_NOT_FOUND, Counted, ExecError, Raised, counted, why_failed
 from libs.exec_tool.program_folder import MODULES
-from libs.exec_tool.program_start import COMMAND_NOT_FOUND, Raised
+from libs.sandbox.host import NO_MEMORY
 from libs.sandbox.protocol import RunResult
 
 V1 = """\
@@ -43,18 +42,20 @@ def failure(
     has_network: bool = True,
     installs: bool = True,
     raised: Raised | None = None,
+    unreached: tuple[str, ...] = (),
     paths: tuple[str, ...] = (),
     **done: Any,
 ) -> ExecError | None:
     ended = RunResult("", "", 1, truncated=False, timed_out=False, spill_path=None, seconds=1.0)
     return why_failed(
-        language,
         replace(ended, **done),
         kernel or Counted(),
+        bash=language == "bash",
         raised=raised,
         has_result=has_result,
         has_network=has_network,
         installs=installs,
+        unreached=unreached,
         modules=MODULES,
         paths=paths,
     )
@@ -89,6 +90,10 @@ def ended(name: str, *bases: str, **fields: Any) -> dict[str, Any]:
 
 def failed_connection(*types: str, **fields: Any) -> dict[str, Any]:
     return ended(*(types or ("requests.exceptions.ConnectionError",)), "OSError", **fields)
+
+
+def answered(address: str) -> dict[str, Any]:
+    return ended("requests.exceptions.HTTPError", "OSError", address=address)
 
 
 GAI, REFUSED = "socket.gaierror:", "builtins.ConnectionRefusedError:ECONNREFUSED"
@@ -133,6 +138,12 @@ HANDLED = (
         (failed_connection(address="https://example.com/"), "network"),
         (failed_connection(address="http://127.0.0.1:9/", wrapped=(REFUSED,)), "runtime"),
         (failed_connection(address="localhost", wrapped=(GAI,)), "runtime"),
+        (failed_connection(address="sandbox"), "runtime"),
+        (failed_connection(address="http://sandbox:8000/"), "runtime"),
+        (failed_connection(address="127.1"), "runtime"),
+        (failed_connection(address="0"), "runtime"),
+        (failed_connection(address="http://sandbox.example.com/"), "network"),
+        (failed_connection(address="http://[", wrapped=(GAI,)), "network"),
         (failed_connection(address="http://[::1]:9", wrapped=(REFUSED,)), "runtime"),
         (
             failed_connection(address="https://a.test/", wrapped=("ssl.SSLCertVerificationError:EPERM",)),
@@ -152,6 +163,22 @@ HANDLED = (
         ({"language": "bash", "exit_code": 6, "kernel": Counted(unreached=2)}, "network"),
         ({"language": "bash", "exit_code": 6}, "runtime"),
         ({"language": "bash", "exit_code": 3, "kernel": Counted(unreached=2)}, "runtime"),
+        *(
+            ({"language": "bash", "exit_code": code, "unreached": ("a.test",)}, kind)
+            for code, kind in ((22, "network"), (56, "network"), (128, "network"), (3, "runtime"))
+        ),
+        ({"language": "bash", "exit_code": 22}, "runtime"),
+        *(
+            ({**ended(name, "OSError"), "unreached": ("a.test",)}, "network")
+            for name in ("urllib.error.HTTPError", "requests.exceptions.HTTPError")
+        ),
+        *(
+            ({**answered(f"http://{host}/"), "unreached": ("a.test",)}, kind)
+            for host, kind in (("a.test", "network"), ("ok.test", "runtime"), ("[", "network"))
+        ),
+        ({**ended("subprocess.CalledProcessError"), "unreached": ("a.test",)}, "network"),
+        ({**ended("ZeroDivisionError"), "unreached": ("a.test",)}, "runtime"),
+        ({"exit_code": 22, "unreached": ("a.test",)}, "runtime"),  # Python: sys.exit(22)
         ({"language": "bash", "exit_code": 153}, "runtime"),
         ({"exit_code": 3, "output": "boom"}, "runtime"),
         *(({"language": language, "stderr": HANDLED}, "runtime") for language in ("python", "bash")),
@@ -247,6 +274,9 @@ def test_message_is_what_the_kernel_counted_and_what_ended_the_program(
         ({**ended("MemoryError"), "kernel": Counted(killed=1)}, False),
         ({**ended("OSError", code="ENOSPC"), "kernel": Counted(disk_left=0)}, False),
         ({"exit_code": 137, "kernel": Counted(killed=1)}, False),
+        ({"exit_code": 2, "kernel": Counted(killed=1)}, True),
+        ({"language": "bash", "exit_code": 2, "kernel": Counted(disk_left=0)}, True),
+        ({"language": "bash", "exit_code": 2, "kernel": Counted(refused=1)}, True),
         (ended("FileNotFoundError", "OSError", code="ENOENT"), False),
     ],
     ids=str,
@@ -255,6 +285,31 @@ def test_hint_says_that_a_limit_may_have_been_handled(given: dict[str, Any], han
     error = failure(**given)
     assert error is not None
     assert error.hint.startswith("The program reached this limit, but it may have handled that. ") is handled
+
+
+@pytest.mark.parametrize(
+    ("given", "perhaps"),
+    [
+        (answered("http://a.test/"), False),
+        (ended("aiohttp.client_exceptions.ClientResponseError"), True),
+        ({"language": "bash", "exit_code": 22}, True),
+    ],
+    ids=str,
+)
+def test_host_that_perhaps_caused_the_failure_is_said_to_do_so(given: dict[str, Any], perhaps: bool) -> None:
+    error = failure(**given, unreached=("b.test", "a.test"))
+    assert error is not None
+    assert "Not reached: a.test, b.test." in error.message
+    assert (
+        error.hint.startswith("The program did not reach a host, but it may have handled that. ") is perhaps
+    )
+
+
+def test_last_line_of_the_errors_is_that_of_the_program() -> None:
+    stderr = "grep: report.csv: No such file or directory\n" + NO_MEMORY.decode()
+    error = failure("bash", exit_code=2, kernel=Counted(killed=1), stderr=stderr)
+    assert error is not None
+    assert error.message == "The sandbox ran out of memory. grep: report.csv: No such file or directory"
 
 
 def test_hint_helps_where_it_is_given() -> None:

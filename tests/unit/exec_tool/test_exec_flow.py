@@ -24,8 +24,7 @@ from agent.exec_graph import build_graph
 from agent.parts.exec_parts import ExecParts
 from agent.threads.memory_store import Memory
 from libs.exec_tool.execute_code_call import Call
-from libs.exec_tool.execution_outcome import ExecResult
-from libs.exec_tool.last_json import NO_VALUE
+from libs.exec_tool.outcome import NO_VALUE, ExecResult
 from libs.exec_tool.program_runner import CodeRunner
 from libs.models.scripted_model import Reply
 from libs.persistence.thread_database import SqliteDatabase

@@ -9,7 +9,7 @@ import pytest
 from langchain_core.messages import ToolMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from libs.exec_tool.last_json import last_json
+from libs.exec_tool.outcome import last_json
 
 FLOATS = [0.1, 0.1, 1.5, -0.0, 1e22, 5e-324, 0.1 + 0.2, 0.0]
 

@@ -13,7 +13,7 @@ from agent.prompts import exec_prompt
 from agent.prompts.exec_catalogue import FILE, load_catalogue, shown_apis
 from libs.exec_tool.execute_code_call import Call
 from libs.exec_tool.langchain_tool import execute_code_tool
-from libs.exec_tool.last_json import last_json
+from libs.exec_tool.outcome import last_json
 from libs.exec_tool.program_runner import CodeRunner
 
 CATALOGUE = load_catalogue()

@@ -19,7 +19,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from agent.settings import ROOT
 from libs.exec_tool import execution_spans as spans
 from libs.exec_tool.execute_code_call import Call
-from libs.exec_tool.execution_outcome import ExecResult, Metrics
+from libs.exec_tool.outcome import ExecResult, Metrics
 
 SECRETS = ("the-code", "the-args", "the-output", "the-content")
 CALL = {
@@ -36,7 +36,7 @@ from agent.config import load_settings
 from agent.parts.tracing import export_spans
 from libs.exec_tool import execution_spans as spans
 from libs.exec_tool.execute_code_call import Call
-from libs.exec_tool.execution_outcome import ExecResult, Metrics
+from libs.exec_tool.outcome import ExecResult, Metrics
 export_spans(load_settings(None, otel_exporter_otlp_endpoint=sys.argv[1]))
 call = Call(**{CALL!r})
 for result in (ExecResult(stdout="the-output", metrics=Metrics(total=0.5, exit_code=0)),

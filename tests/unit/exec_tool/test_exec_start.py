@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from libs.exec_tool.program_start import Raised, raised
+from libs.exec_tool.outcome import Raised, raised
 
 INSIDE = files("libs.exec_tool.inside")
 RESERVED = bytes(16 * 1024)

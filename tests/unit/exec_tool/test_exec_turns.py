@@ -11,7 +11,7 @@ from unittest import mock
 
 import pytest
 
-from libs.exec_tool.execution_outcome import ExecResult
+from libs.exec_tool.outcome import ExecResult
 from libs.exec_tool.program_runner import CodeRunner
 from libs.sandbox.host.records import log_file
 from libs.sandbox.host.records.command_log import CommandRecords

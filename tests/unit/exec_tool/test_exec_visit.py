@@ -10,7 +10,7 @@ import pytest
 
 from libs.exec_tool import program_visit
 from libs.exec_tool.execute_code_call import Call
-from libs.exec_tool.execution_outcome import ExecResult, Metrics
+from libs.exec_tool.outcome import ExecResult, Metrics
 from libs.exec_tool.program_visit import Visit
 from libs.persistence import FileContent, mode_of
 from libs.sandbox import RunResult, SandboxBusy, SandboxDied
@@ -22,6 +22,7 @@ class Sandbox:
     """Runs the program. Every later command fails."""
 
     has_network = False
+    unreached = ()
     redact = None
 
     def __init__(self, then: Exception | None) -> None:
@@ -61,6 +62,33 @@ async def test_output_is_returned_without_the_files(
     assert (result.error, result.result, dict(result.files), result.removed) == (None, [1], {}, ())
     kept = " The thread keeps its files as they were before the program." if keeps else ""
     assert result.note == f"The program's files could not be {why}{kept}"
+
+
+@pytest.mark.parametrize(
+    ("counts", "left"), [((2, 0), "2 processes"), ((None, 0), "processes"), ((0, 0), "processes")]
+)
+async def test_processes_that_are_ended_in_several_attempts_are_told(
+    monkeypatch: pytest.MonkeyPatch, counts: tuple[int | None, int], left: str
+) -> None:
+    """Without a count, or with the count 0, the processes have left no room for the next step."""
+    ends = list(counts)
+
+    class Full(Sandbox):
+        async def arun(self, *_: Any, **__: Any) -> RunResult:
+            if not self._ran:
+                return await super().arun()
+            if (count := ends.pop(0)) is None:
+                raise SandboxBusy("Busy.", hint="")
+            return replace(DONE, output=f"left {count}\n")
+
+    async def collected(*_: Any) -> Any:
+        if ends:
+            raise SandboxBusy("Busy.", hint="")
+        return program_visit._NOTHING
+
+    monkeypatch.setattr(program_visit.folder, "collected", collected)
+    result = await Visit(cast("Any", Full(None)), Call(code="1"), {}, None).run(9, None, Metrics())
+    assert result.note.startswith(f"The program left {left} running: what was not finished was ended.")
 
 
 @pytest.mark.parametrize(

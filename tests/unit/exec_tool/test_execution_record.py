@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from libs.exec_tool.execution_outcome import ExecError, ExecResult, Metrics
 from libs.exec_tool.execution_record import ExecutionRecord
+from libs.exec_tool.outcome import ExecError, ExecResult, Metrics
 
 
 def test_file_that_a_later_program_changed_is_not_returned_as_this_programs() -> None:
@@ -32,7 +32,10 @@ def test_execution_in_the_form_of_a_command() -> None:
     failed = ExecError("runtime", "It failed.", "Mend it.")
     ran = ExecResult("out\n", "err\n", error=failed, metrics=Metrics(run=1.5, exit_code=1)).as_run_result()
     assert (ran.output, ran.exit_code, ran.seconds, ran.interrupted) == ("out\nerr\n", 1, 1.5, None)
-    assert not ran.truncated
+    assert not (ran.truncated or ran.timed_out)
+    for kind in ("timeout", "cpu"):
+        slow = ExecError(kind, "Over the limit.", "Use less time.")
+        assert ExecResult(error=slow, metrics=Metrics(exit_code=124)).as_run_result().timed_out
     assert ExecResult("1\n[… 9 characters left out …]\n7\n").as_run_result().truncated
     killed = ExecResult.failed("interrupted", "The program was killed.", "Look first.").as_run_result()
     assert (killed.output, killed.exit_code) == ("The program was killed. Look first.", 125)

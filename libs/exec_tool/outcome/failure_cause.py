@@ -8,17 +8,18 @@ The output of a program gives no class, because a program prints what it likes: 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from ipaddress import ip_address
-from itertools import pairwise
+from ipaddress import IPv4Address, ip_address
+from socket import inet_aton
 from urllib.parse import urlsplit
 
-from libs.exec_tool.execute_code_call import Language
-from libs.exec_tool.execution_outcome import ErrorClass, ExecError
-from libs.exec_tool.program_start import COMMAND_NOT_FOUND, Raised
+from libs.exec_tool.outcome.execution_outcome import ErrorClass, ExecError
+from libs.exec_tool.outcome.kernel_counters import Counted
+from libs.exec_tool.outcome.raised_error import COMMAND_NOT_FOUND, Raised
 from libs.sandbox import RunResult
+from libs.sandbox.docker import HOSTNAME
+from libs.sandbox.host import NO_MEMORY
 
-__all__ = ["COUNT", "DISK", "ROUTES", "Counted", "counted", "why_failed"]
+__all__ = ["why_failed"]
 
 _COMPUTED = 0.1
 """Share of processor time from which a timed-out program counts as computing, not waiting. The share is small
@@ -26,6 +27,8 @@ because a busy machine gives a program little time."""
 _START = 0.5
 """Seconds of processor time for the sandbox and the interpreter, which do not count as computing."""
 _MOST_MESSAGE = 600
+_MOST_HOSTS = 3
+"""Hosts that a message names."""
 _MOST_STDERR = 20_000
 """Characters of stderr in which the last line is looked for."""
 
@@ -39,7 +42,7 @@ _HINTS: dict[ErrorClass, str] = {
     "of loops, or split the work over several programs. Otherwise it waited: set time-outs of your own for what may not answer.",
     "memory": "The program needed more memory than the sandbox has. Work on less at once: read in chunks, only the columns that "
     "are needed, smaller types; files in the working directory count as memory too.",
-    "disk": "The sandbox had no room for a file. Write less, in smaller files or compressed, and remove what is not "
+    "disk": "The sandbox had no room for a file. Write less, in fewer and smaller files or compressed, and remove what is not "
     "needed any more.",
     "processes": "The program started more processes or threads than the sandbox has room for. Start a few, or do the work in "
     "one process.",
@@ -56,6 +59,10 @@ _HANDLED = (
     "The program reached this limit, but it may have handled that. If the limit did not cause the failure, mend the real "
     "cause. Otherwise:"
 )
+_PERHAPS_HOST = (
+    "The program did not reach a host, but it may have handled that. If that did not cause the failure, mend the real "
+    "cause. Otherwise:"
+)
 _BASH_RAN = (
     "The lines above the error may have run: mind what they did, and send the whole program again, corrected."
 )
@@ -68,6 +75,11 @@ _NO_NETWORK = "This runner has no network: its programs reach no host. Do withou
 
 _CURL = (6, 7)
 """Exit codes of curl: a host was not found, or not reached."""
+_CLIENTS = (22, 56, 128)
+"""Exit codes of curl and git after the gateway has answered in the place of a host."""
+
+_KILLED = 137
+"""Exit code of a program that the kernel has killed."""
 
 _FULL = ("ENOSPC", "EDQUOT", "EFBIG", "SQLITE_FULL")
 _UNREACHABLE = ("ENETUNREACH", "EHOSTUNREACH", "ENETDOWN")
@@ -86,6 +98,15 @@ _CONNECTIONS = (
 )
 _ANSWERED = "urllib.error.HTTPError"
 """A URLError with the answer of a host."""
+_ANSWERS = (
+    _ANSWERED,
+    "requests.exceptions.HTTPError",
+    "httpx.HTTPStatusError",
+    "aiohttp.client_exceptions.ClientResponseError",
+)
+"""Errors with the answer of a host, or of the gateway in the place of a host."""
+_STARTED = "subprocess.CalledProcessError"
+"""The error of a program that the program has started, such as curl or git."""
 _TLS = {"ssl.SSLCertVerificationError", "ssl.SSLError"}
 """Errors of TLS with a host that has answered, such as a certificate that has expired."""
 _NO_HOST = ("socket.gaierror:", "builtins.OSError:", *(f"builtins.OSError:{code}" for code in _UNREACHABLE))
@@ -93,88 +114,16 @@ _NO_HOST = ("socket.gaierror:", "builtins.OSError:", *(f"builtins.OSError:{code}
 refuses, and an address to which there is no way."""
 
 
-COUNT = """\
-said() {
-  local name=$1 file line; shift
-  for file; do
-    [ -r "/sys/fs/cgroup/$file" ] || continue
-    while read -r line || [ -n "$line" ]; do echo "$name $line"; done < "/sys/fs/cgroup/$file"
-    return
-  done
-}
-said peak memory/memory.max_usage_in_bytes memory.peak
-said oom memory/memory.oom_control memory.events
-said pids pids/pids.events pids.events
-said cpu cpuacct/cpuacct.usage cpu.stat
-"""
-"""Prints the kernel's counters (cgroup v1 or v2), one name and value in a line. Starts no process. The sandbox
-is fresh, so the counters are the program's."""
-
-ROUTES = "grep -hE '^(Ip|Udp): ' /proc/net/snmp\n"
-"""Prints the kernel's counters of packets, in pairs of lines: names and values."""
-
-DISK = """\
-stat -f -c '%a %d %c' /workspace /tmp /dev/shm /run | while read -r room files most; do
-  if ((most && files < room)); then echo "disk $files"; else echo "disk $room"; fi
-done | sort -k 2nr
-"""
-"""Prints a line for each disk, the fullest last: its free blocks, or the files that it has room for, if these are
-fewer. Not every file system counts files. `tell_exception.py` looks at these disks, too."""
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """The kernel's counters of a sandbox. None if the kernel does not report a value."""
-
-    peak_memory: int | None = None
-    """Bytes."""
-    cpu: float | None = None
-    """Seconds."""
-    killed: int = 0
-    """Processes killed for lack of memory."""
-    refused: int = 0
-    """Processes that could not start."""
-    unreached: int = 0
-    """Packets that were sent to other machines or to a name server, and reached none."""
-    disk_left: int | None = None
-    """Free blocks of the fullest disk, or files that it has room for, whatever is less."""
-    left: int = 0
-    """Processes that the program left running, and that were killed."""
-
-
-def counted(output: str) -> Counted:
-    """Read the output of `program_folder.END`, COUNT, ROUTES and DISK, for cgroup v1 and v2."""
-    found: dict[str, int] = {}
-    lines = [line.split() for line in output.splitlines()]
-    for names, values in pairwise(lines):
-        if names[:1] == values[:1] and names[:1] in (["Ip:"], ["Udp:"]):
-            found |= {name: int(value) for name, value in zip(names, values, strict=False) if value.isdigit()}
-    for line in lines:
-        *names, value = line[-3:] or [""]
-        if value.isdigit():
-            found[" ".join(names)] = int(value)
-    cpu = found.get("cpu")  # version 1: nanoseconds
-    microseconds = found.get("cpu usage_usec")
-    return Counted(
-        peak_memory=found.get("peak"),
-        cpu=cpu / 1e9 if cpu is not None else microseconds / 1e6 if microseconds is not None else None,
-        killed=found.get("oom oom_kill", 0),
-        refused=found.get("pids max", 0),
-        unreached=found.get("OutNoRoutes", 0) + found.get("NoPorts", 0),
-        disk_left=found.get("disk"),
-        left=found.get("left", 0),
-    )
-
-
 def why_failed(
-    language: Language,
     done: RunResult,
     kernel: Counted,
     *,
+    bash: bool,
     raised: Raised | None,
     has_result: bool,
     has_network: bool,
     installs: bool,
+    unreached: Collection[str] = (),
     modules: Collection[str] = (),
     paths: Collection[str] = (),
 ) -> ExecError | None:
@@ -184,15 +133,21 @@ def why_failed(
     that it left running may have reached the limit.
 
     Args:
+        bash: whether the program is a bash program, not a Python program.
         raised: the exception that ended the program, or the error of bash. None if not known.
         has_network: whether the sandbox has a gateway.
         installs: whether packages can be installed.
+        unreached: hosts that the program may not reach, and those with which no connection was made.
         modules: names of the modules that every program can import, besides installed packages.
         paths: the program's files. A missing module that is called like one of them is no package.
     """
     if done.exit_code == 0 and not done.timed_out and (has_result or not kernel.refused):
         return None
-    kind = _kind(language, done, kernel, raised, paths)
+    kind = _kind(done, kernel, raised, paths, bash=bash)
+    guessed = False
+    if kind == "runtime" and unreached:
+        lacked = _lacked_a_host(done, raised, unreached, bash=bash)
+        kind, guessed = "runtime" if lacked is False else "network", lacked is None
     fact = f"The program ended with exit code {done.exit_code}."
     if kernel.killed:
         fact = "The sandbox ran out of memory."
@@ -209,29 +164,35 @@ def why_failed(
         fact += " A disk of the sandbox is full."
     if done.exit_code == 0 and not done.timed_out:
         fact += " The program ended with exit code 0 and without a result: it may have done its work."
+    elif kind == "network" and unreached:
+        fact += f" Not reached: {', '.join(sorted(unreached)[:_MOST_HOSTS])}."
     said = raised.message if raised else ""
     if not said and not done.timed_out:
-        said = done.stderr[-_MOST_STDERR:].strip().rpartition("\n")[2]
+        stderr = done.stderr.removesuffix(NO_MEMORY.decode())
+        said = stderr[-_MOST_STDERR:].strip().rpartition("\n")[2]
         if len(said) > _MOST_MESSAGE:  # a progress bar, which is written over by what comes last
             said = said.rpartition("\r")[2]
     hint = _HINTS[kind]
     if kind == "network" and not has_network:
         hint = _NO_NETWORK
+    elif guessed:
+        hint = f"{_PERHAPS_HOST} {hint}"
     elif kind == "dependency" and not installs:
         hint = _NO_PACKAGES
-    elif kind == "syntax" and language == "bash":
+    elif kind == "syntax" and bash:
         hint = _BASH_RAN
     elif kind == "runtime" and raised and raised.code == "ENOSPC-elsewhere":
         hint = _NOT_FULL
     elif raised and raised.is_a("builtins.NameError") and raised.missing in modules:
         hint = f"Write `import {raised.missing}` first, and send the whole program again."
-    if kind in _LIMITS and (done.timed_out or (raised and _kind_of(raised, paths) != kind)):
+    by_kernel = kernel.killed and done.exit_code == _KILLED
+    if kind in _LIMITS and not by_kernel and not (raised and _kind_of(raised, paths) == kind):
         hint = f"{_HANDLED} {hint}"
     return ExecError(kind, f"{fact} {said.strip()[:_MOST_MESSAGE]}".rstrip(), hint)
 
 
 def _kind(
-    language: Language, done: RunResult, kernel: Counted, raised: Raised | None, paths: Collection[str]
+    done: RunResult, kernel: Counted, raised: Raised | None, paths: Collection[str], *, bash: bool
 ) -> ErrorClass:
     if kernel.killed:
         return "memory"
@@ -244,7 +205,7 @@ def _kind(
     kind: ErrorClass | None = None
     if raised:
         kind = _kind_of(raised, paths)
-    elif language == "bash":
+    elif bash:
         kind = _kind_by_code(done.exit_code, kernel)
     return kind or ("disk" if kernel.disk_left == 0 else "runtime")
 
@@ -274,16 +235,38 @@ def _kind_of(raised: Raised, paths: Collection[str]) -> ErrorClass | None:
     return "network" if no_host else None
 
 
+def _lacked_a_host(
+    done: RunResult, raised: Raised | None, unreached: Collection[str], *, bash: bool
+) -> bool | None:
+    """Return whether a host that was not reached has ended the program. None: perhaps."""
+    if not raised:
+        return None if bash and done.exit_code in (*_CURL, *_CLIENTS) else False
+    if raised.is_a(*_ANSWERS) and (host := _host_of(raised.address)):
+        return host in unreached
+    return None if raised.is_a(*_ANSWERS, _STARTED) else False
+
+
 def _kind_by_code(exit_code: int, kernel: Counted) -> ErrorClass | None:
     """Return the class of a bash program by its exit code, or None."""
     return "network" if exit_code in _CURL and kernel.unreached else None
 
 
+def _host_of(address: str) -> str:
+    """Return the host of a URL, or a host itself. Empty: it is no URL. The address comes from the program."""
+    try:
+        return (urlsplit(address).hostname if "://" in address else address) or ""
+    except ValueError:
+        return ""
+
+
 def _is_loopback(address: str) -> bool:
     """Return whether a URL or host is the sandbox itself."""
+    host = _host_of(address).partition("%")[0].rstrip(".")
     try:
-        host = (urlsplit(address).hostname if "://" in address else address) or ""
-        named = ip_address(host.partition("%")[0])
-    except ValueError:  # a name, or no URL
-        return host.rstrip(".").endswith("localhost")
+        named = ip_address(host)
+    except ValueError:
+        try:
+            named = IPv4Address(inet_aton(host))  # a short form that connect(2) takes, such as 127.1
+        except OSError:  # a name, or no URL
+            return host == HOSTNAME or host.endswith("localhost")
     return named.is_loopback or named.is_unspecified

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from libs.exec_tool.last_json import CUT
+from libs.exec_tool.outcome.result_json import CUT
 from libs.persistence import DEFAULT_MODE, FileContent, mode_of
 from libs.sandbox import RunResult
 from libs.sandbox.host import failed_result, shortened
 
-__all__ = ["ErrorClass", "ExecError", "ExecResult", "Metrics", "named", "with_reasons"]
-
-_MOST_WITH_REASONS = 10
-"""Files that a note names, each with the reason."""
-_MOST_NAMED = 120
-"""Characters of a path in a note."""
+__all__ = ["ErrorClass", "ExecError", "ExecResult", "Metrics"]
 
 ErrorClass = Literal[
     "input",
@@ -152,7 +147,7 @@ class ExecResult:
             "",
             code or 0,
             truncated=bool(CUT.search(output)),
-            timed_out=self.error is not None and self.error.kind == "timeout",
+            timed_out=self.error is not None and self.error.kind in ("timeout", "cpu"),
             spill_path=None,
             seconds=self.metrics.run,
         )
@@ -195,24 +190,3 @@ class ExecResult:
     def failed(cls, kind: ErrorClass, message: str, hint: str, metrics: Metrics | None = None) -> ExecResult:
         """Return a result that has only an error."""
         return cls(error=ExecError(kind, message, hint), metrics=metrics or Metrics())
-
-
-def with_reasons(files: Sequence[tuple[str, str]]) -> str:
-    """Return names with their reasons for a note: at most ten, with a file for each reason first."""
-    firsts: dict[str, str] = {}
-    others: list[tuple[str, str]] = []
-    for name, why in files:
-        if why in firsts:
-            others.append((name, why))
-        else:
-            firsts[why] = name
-    shown = [*((name, why) for why, name in firsts.items()), *others][:_MOST_WITH_REASONS]
-    told = ", ".join(f"{name} ({why})" for name, why in shown)
-    return f"{told}, and {len(files) - len(shown)} more" if len(files) > len(shown) else told
-
-
-def named(path: str) -> str:
-    """Return a path in quotes for a note or an error, in ASCII. `…` stands for the middle of a long path."""
-    shown = ascii(path)
-    half = _MOST_NAMED // 2
-    return shown if len(shown) <= _MOST_NAMED else f"{shown[:half]}…{shown[-half:]}"

@@ -140,6 +140,7 @@ class Conversation:
         if target.host in self._policy.services:
             require_http(target)
         elif why := self._policy.rules.check(target.scheme, target.host, target.port):
+            self._client.note_unreached(target.host)
             raise GatewayError(403, why)
         if target.host in self._policy.never_refused:
             return target
@@ -154,6 +155,14 @@ class Conversation:
                 403, f"{host} is not reached: before a person has approved it, this runs without network"
             )
 
+    async def _open(self, target: Target, *, tls: bool = False) -> Stream:
+        """Connect to a host. Raises GatewayError."""
+        try:
+            return await self._policy.open(target, tls=tls)
+        except GatewayError:
+            self._client.note_unreached(target.host)
+            raise
+
     async def _forward(self, near: Peer, request: h11.Request, target: Target, entry: LogEntry) -> None:
         """Forward a request and its answer; for https, add the credential of the host."""
         headers, answer = request_headers(request, target), None
@@ -164,7 +173,7 @@ class Conversation:
         meter = self._client.limits.meter(target.host)
         check = partial(self._require_network, target.host)
         async with self._lifetime(target.host):
-            far = await self._policy.open(target, tls=secret)
+            far = await self._open(target, tls=secret)
             try:
                 peer = outside(far, target.host)
                 entry.status = await forward(
@@ -184,7 +193,7 @@ class Conversation:
         """Pass the program's TLS to the host."""
         meter = self._client.limits.meter(target.host)
         async with self._lifetime(target.host):
-            far = await self._policy.open(target)
+            far = await self._open(target)
             whole = False
             try:
                 hello = await self._read_hello(near, target, entry)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from libs.gateway.gateway_limits import ClientLimits
@@ -16,6 +16,10 @@ __all__ = ["Body", "Client", "Headers", "ProgramLeft", "Service", "ServiceReques
 
 Headers = Sequence[tuple[bytes, bytes]]
 """Header names, in any case, and values, in order."""
+
+
+_MOST_UNREACHED = 100
+"""Hosts that are noted for one sandbox. A program chooses the names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +36,16 @@ class Client:
     """Makes certificates for hosts that have a credential."""
     refused: Callable[[], set[str] | None] = lambda: None
     """Returns a set if nothing of this connection is let out. It gets the hosts that would be reached."""
+    unreached: set[str] = field(default_factory=set)
+    """The hosts that a program of the sandbox may not reach, and those with which no connection was made: at
+    most the first 100."""
     declared: Callable[[], Collection[str]] = tuple
     """Returns the tools of MCP servers that the command of this connection has declared, until its end."""
+
+    def note_unreached(self, host: str) -> None:
+        """Add a host to `unreached`."""
+        if len(self.unreached) < _MOST_UNREACHED:
+            self.unreached.add(host)
 
 
 async def _never() -> None:

@@ -160,6 +160,8 @@ class GatewayDoor:
     """See `refuse`."""
     declared: dict[int, Collection[str]] = field(default_factory=dict)
     """See `declare`."""
+    unreached: set[str] = field(default_factory=set)
+    """See `Client.unreached`."""
 
     @property
     def certificate(self) -> bytes:
@@ -201,6 +203,7 @@ class GatewayDoor:
         client = Client(
             *(self.sandbox, self.thread, self.limits, self.authority),
             refused=lambda: stream.refused,
+            unreached=self.unreached,
             declared=lambda: self.declared.get(stream.request, ()),
         )
         await proxy.serve(stream, client)

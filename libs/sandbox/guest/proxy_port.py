@@ -78,38 +78,43 @@ class Outlet:
         self._count = 0
         self._paused = False
         self._listening = False
-        self._port = port
-        self._listeners: dict[int, _socket.socket] = {}
-        self._open()
-        self._listen()
-
-    def _open(self) -> None:
+        self._taken = False
+        """Whether a program listens on the port."""
         kind = _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC
-        port_listener = _socket.socket(_socket.AF_INET, kind)
-        port_listener.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
-        port_listener.bind(("127.0.0.1", self._port))
-        known_listener = _socket.socket(_socket.AF_UNIX, kind)
-        known_listener.bind(f"\0sandbox-proxy-{self._port}")
-        self._listeners = {listener.fileno(): listener for listener in (port_listener, known_listener)}
+        self._by_port = _socket.socket(_socket.AF_INET, kind)
+        self._by_port.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
+        self._by_port.bind(("127.0.0.1", port))
+        self._by_name = _socket.socket(_socket.AF_UNIX, kind)
+        self._by_name.bind(f"\0sandbox-proxy-{port}")
+        self._listeners = {listener.fileno(): listener for listener in (self._by_port, self._by_name)}
         for listener in self._listeners.values():
             listener.setblocking(False)
             listener.listen(_MOST)
+        self._listen()
 
     def renew(self) -> None:
         """Drop the connections that wait to be accepted, because their programs may have ended.
 
         The kernel keeps what a program has sent before its end. Without this, such a connection would be
         accepted later, as if a program of a later command had made it.
+
+        The sockets stay bound. A worker that was just forked still has copies of them, so closing them here
+        would not free their names.
         """
-        for descriptor, listener in self._listeners.items():
-            if self._listening:
-                self._poll.unregister(descriptor)
-            listener.close()
-        self._listeners, self._listening = {}, False
+        if not self._taken:
+            # Also drops the connections that the kernel would complete later. The socket can listen again.
+            self._by_port.shutdown(_socket.SHUT_RDWR)
         try:
-            self._open()
+            self._by_port.listen(_MOST)
+            self._taken = False
         except OSError:
-            return  # a program has taken the port meanwhile: nothing gets out until the next renewal
+            self._taken = True  # by a program, between the two calls: nothing gets out until the next renewal
+        try:
+            for _ in range(_MOST + 1):  # the kernel queues one more than listen(2) was asked for
+                descriptor, _ = self._by_name._accept()  # type: ignore[attr-defined]
+                _socket.close(descriptor)
+        except OSError:
+            pass
         self._listen()
 
     def descriptors(self) -> Iterator[int]:
@@ -127,7 +132,8 @@ class Outlet:
     def on_ready(self, descriptor: int) -> None:
         """Serve a descriptor that is ready."""
         if listener := self._listeners.get(descriptor):
-            self._accept(listener)
+            if self._listening:  # not ended in this round of the poll
+                self._accept(listener)
             return
         connection = self._connections.get(descriptor)
         if connection is None:
@@ -171,7 +177,7 @@ class Outlet:
     # -- programs
 
     def _listen(self) -> None:
-        wanted = len(self._connections) < _MOST and not self._paused
+        wanted = len(self._connections) < _MOST and not self._paused and not self._taken
         if wanted != self._listening:
             self._listening = wanted
             for descriptor in self._listeners:

@@ -13,8 +13,8 @@ import pytest
 
 from libs.gateway.program_stream import ProgramStream
 from libs.sandbox.docker.container import DockerSandbox
+from libs.sandbox.host.channel import EgressStream
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
-from libs.sandbox.host.connections import EgressStream
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from tests.support.sandboxes import DOCKER, IMAGE
 from tests.support.waiting import eventually
@@ -33,6 +33,7 @@ class Served:
         self.owner: tuple[str, str] | None = None
         self.refused: Callable[[], set[str] | None] = lambda: None
         self.open = 0
+        self.unreached: set[str] = set()
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self.thread.start()

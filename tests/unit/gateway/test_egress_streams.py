@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from libs.sandbox.host.channel import Channel
-from libs.sandbox.host.connections import EgressStream, Receiver
+from libs.sandbox.host.channel import Channel, EgressStream, Receiver
 from libs.sandbox.wire.frames import INSIDE, NET_WINDOW, Decoder, Fd, Frame, Kind, encode
 from tests.fuzz.targets import Wire
 from tests.support.hostile_wire import WITHIN, connected
@@ -45,6 +44,7 @@ class Door:
     variables: Mapping[str, str] = {}
 
     def __init__(self, *, refuses: bool = False) -> None:
+        self.unreached: set[str] = set()
         self.refuses = refuses
         self.served: list[Recorder] = []
 

@@ -90,6 +90,7 @@ async def test_unlisted_host_is_refused_without_a_lookup(allow: list[str], host:
                 proxy, answer, 403, "EGRESS_ALLOW" if allow else "EGRESS_ALLOW is empty", shown.strip("[]")
             )
     assert proxy.names.asked == []  # a name service could carry data out
+    assert proxy.client.unreached == {proxy.log.entries[-1].host}
     assert [entry.decision for entry in proxy.log.entries] == ["refused", "refused"]
 
 
@@ -176,6 +177,15 @@ async def test_unreachable_hosts_are_errors() -> None:
 
 
 # -- refusals
+
+
+async def test_hosts_that_were_not_reached_are_noted_up_to_a_limit() -> None:
+    async with running("closed.test", names=Names(closed_test=["127.0.0.1"])) as proxy:
+        await proxy.ask(last("closed.test:1"))
+        for number in range(150):
+            await proxy.ask(last(f"n{number}.test"))
+    assert "closed.test" in proxy.client.unreached
+    assert len(proxy.client.unreached) == 100
 
 
 async def test_refused_head_request_has_no_body() -> None:

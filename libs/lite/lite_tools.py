@@ -33,6 +33,7 @@ _SECONDS = 5.0
 """Seconds after which a listing ends."""
 _UNREACHABLE = " [not the exact name: no tool reaches the file by this path]"
 _TOO_LONG = " [the path is too long for the tools]"
+_UNREADABLE = " [cannot be read]"
 _REDACTED = MARK.decode()
 """What the caller's `redact` puts in the place of a secret."""
 _NAMED_SO = " [a file whose name is the text before]"
@@ -52,9 +53,9 @@ class ToolFailed(LiteError):
 def list_files(root: Path, redact: Redact) -> str:
     """Return the files in the folder and below it: sorted, one path a line, or `(empty)`.
 
-    What no tool can reach, such as a link, and a folder that cannot be read, has a mark in brackets. So has a
-    file whose path could be taken for another line. A last line says how many files are left out, or that the
-    time was used up.
+    What no tool can reach, such as a link, and what cannot be read, has a mark in brackets. So has a file
+    whose path could be taken for another line. A last line says how many files are left out, or that the time
+    was used up.
     """
     deadline = time.monotonic() + _SECONDS
     found: list[str] = []
@@ -190,6 +191,8 @@ def _files(folder: int, prefix: str, depth: int, *, exact: bool = True) -> Gener
             same = exact and _shown(name) == name
             mark = _UNREACHABLE if not same else _TOO_LONG if len(shown) > MAX_PATH else ""
             if kind == stat.S_IFREG and not UNFINISHED.fullmatch(name):
+                if not mark and not os.access(name, os.R_OK, dir_fd=folder, effective_ids=True):
+                    mark = _UNREADABLE
                 yield shown + (mark or _NAMED_SO * (shown.endswith("]") or shown.startswith("(")))
             elif kind not in (0, stat.S_IFREG, stat.S_IFDIR):
                 yield shown + _NO_FILE.get(kind, " [not a regular file]")
@@ -200,11 +203,11 @@ def _files(folder: int, prefix: str, depth: int, *, exact: bool = True) -> Gener
                     inner = place.open_folder()
                 except OSError as error:
                     if error.errno not in _GONE:
-                        yield f"{shown}/ [cannot be read]"
+                        yield f"{shown}/{_UNREADABLE}"
                 else:
                     yield from _files(inner, f"{shown}/", depth - 1, exact=same)
     except PermissionError:  # a folder without x
-        yield f"{prefix or './'} [cannot be read]"
+        yield f"{prefix or './'}{_UNREADABLE}"
     finally:
         os.close(folder)
 

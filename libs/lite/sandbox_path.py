@@ -88,9 +88,13 @@ class SandboxPath:
         """
         mode = 0o644
         with suppress(FileNotFoundError):
-            mode = os.stat(self.name, dir_fd=self.folder, follow_symlinks=False).st_mode & 0o777
+            earlier = os.stat(self.name, dir_fd=self.folder, follow_symlinks=False).st_mode
+            if stat.S_ISREG(earlier):  # every link has mode 777
+                mode = earlier & 0o777
             if not os.access(self.name, os.W_OK, dir_fd=self.folder, follow_symlinks=False):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+                read_only = os.fstatvfs(self.folder).f_flag & os.ST_RDONLY
+                why = errno.EROFS if read_only else errno.EACCES
+                raise OSError(why, os.strerror(why))
         unfinished = f".unfinished-{secrets.token_hex(8)}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         opened = os.open(unfinished, flags, 0o644, dir_fd=self.folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import stat
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from libs.lite.lite_tools import call_tool
-from libs.lite.sandbox_path import LiteError
+from libs.lite.sandbox_path import LiteError, resolve_sandbox_path
 
 SECRET = "outside, never to be read"
 NAMES = st.sampled_from(
@@ -103,6 +104,12 @@ def test_random_paths_stay_inside(
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {"file.txt", "sandbox-lite"}
     assert (tmp_path / "file.txt").read_text() == SECRET
+
+
+def test_file_in_the_place_of_a_link_has_the_usual_mode(root: Path) -> None:
+    with resolve_sandbox_path(root, "link.txt") as place:
+        place.replace(b"x")
+    assert stat.S_IMODE((root / "link.txt").lstat().st_mode) == 0o644
 
 
 def exchange(first: Path, second: Path) -> None:

@@ -8,6 +8,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -92,6 +93,23 @@ def test_listing_marks_what_is_no_file(root: Path) -> None:
         "to folder [a link, which is not followed]",
         "to nothing [a link, which is not followed]",
     ]
+
+
+def test_listing_marks_files_that_cannot_be_read() -> None:
+    assert os.geteuid() == 0, "only root can become a user that may not read"
+    with TemporaryDirectory() as folder:
+        root = Path(folder)
+        root.chmod(0o755)
+        (root / "open").touch(0o644)
+        (root / "shut").touch(0o600)
+        os.seteuid(65534)
+        try:
+            listed = call_tool(root, "list_files", {})
+            with pytest.raises(LiteError, match="Permission denied"):
+                call_tool(root, "read_file", {"filePath": "shut"})
+        finally:
+            os.seteuid(0)
+    assert listed == "open\nshut [cannot be read]"
 
 
 @pytest.mark.parametrize("path", ["notes/", "a/notes/."])

@@ -96,10 +96,13 @@ class CommandEnded:
 
     @property
     def ended(self) -> str:
-        """Exit code and seconds, in words. Nobody knows how long a command without a result ran."""
+        """Exit code and seconds, in words. Nobody knows how long a command without a result ran.
+
+        A call has no exit code if nothing ran, or if the end of a whole program is unknown.
+        """
         code, seconds = self.execution["exit_code"], self.execution["seconds"]
         known = seconds or code not in (None, 125)
-        return f"{'stopped' if code is None else f'exit {code}'}{f', {seconds:.1f} s' if known else ''}"
+        return f"{'no exit code' if code is None else f'exit {code}'}{f', {seconds:.1f} s' if known else ''}"
 
 
 @dataclass(frozen=True, slots=True)

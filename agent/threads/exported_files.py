@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from libs.exec_tool import named, with_reasons
+from libs.exec_tool import quoted_path, with_reasons
 from libs.lite import LiteError, resolve_sandbox_path
 from libs.persistence import CheckpointerUnavailable
 from libs.persistence.thread_store import ThreadStore, TooMuch
@@ -66,7 +66,7 @@ class ExportedFiles:
         missing = await asyncio.to_thread(self._write, self._folder_of(thread), results) if results else {}
         if not missing:
             return ""
-        told = with_reasons([(named(path), why) for path, why in missing.items()])
+        told = with_reasons([(quoted_path(path), why) for path, why in missing.items()])
         return f"{len(missing)} of the files were not written to the user's folder: {told}."
 
     def _write(self, folder: Path, files: Mapping[str, bytes]) -> dict[str, str]:

@@ -95,6 +95,10 @@ class _StreamsFirst:
     def variables(self) -> Mapping[str, str]:
         return self._door.variables
 
+    @property
+    def unreached(self) -> set[str]:
+        return self._door.unreached
+
     def belongs_to(self, sandbox: str, thread: str) -> None:
         self._door.belongs_to(sandbox, thread)
 

@@ -101,7 +101,7 @@ interface Rejected {
   rejected: true;
 }
 
-/** The result of `execute_code`, as libs/exec_tool/execution_outcome.py writes it. */
+/** The result of `execute_code`, as libs/exec_tool/outcome/execution_outcome.py writes it. */
 interface Program {
   ok: boolean;
   stdout: string;

@@ -62,9 +62,18 @@ async function wasStopped(client: Client, thread: string): Promise<boolean> {
   }
 }
 
+/** Milliseconds between looks for a run that was just started, and the number of looks. */
+const LOOK = 250;
+const LOOKS = 8;
+
 /** Cancel all runs of a thread and wait for their end. The stream can cancel only the runs that it started. */
 export async function stopRuns(stream: Stream, thread: string): Promise<void> {
-  const active = await activeRuns(stream.client, thread);
+  let active = await activeRuns(stream.client, thread);
+  // The request that starts the run may still be on its way.
+  for (let look = 1; active.length === 0 && look < LOOKS; look++) {
+    await new Promise((resolve) => setTimeout(resolve, LOOK));
+    active = await activeRuns(stream.client, thread);
+  }
   await Promise.allSettled(active.map((run) => stream.client.runs.cancel(thread, run.run_id, true)));
   await stream.disconnect();
 }

@@ -101,6 +101,14 @@ class WorkspaceMissing(SandboxError):
             hint=f"Put it back, or make it: {remove}mkdir -p {path}. Then the next command works.",
         )
 
+    @classmethod
+    def meanwhile(cls) -> Self:
+        """Return the error of a file operation during which the folder was removed."""
+        return cls(
+            "The file operation failed: the workspace folder was removed on this machine meanwhile.",
+            hint="Put the folder back, or make it. Then try again.",
+        )
+
 
 class CommandInterrupted(SandboxError):
     """The command with this key began before and has no known end. It was not run again."""

@@ -60,7 +60,8 @@ class FileFailed(OSError):
     file_not_found, is_directory, not_a_directory, permission_denied, invalid_path, exists, protected,
     too_many, too_large, past_end, not_text, empty_old, not_found, ambiguous, timeout, failed, half_character
     (a text that UTF-8 cannot encode), secret (a binary file that holds a known secret), in_use (a program
-    locks, writes or changes the file), read_only (nothing in the workspace can be changed).
+    locks, writes or changes the file), read_only (nothing in the workspace can be changed), folder_removed (a
+    mounted folder was removed on the host).
     """
 
     def __init__(self, code: str, detail: str) -> None:
@@ -88,8 +89,8 @@ class Sandbox(Tree, Protocol):
     with the key returns the recorded result; the time-outs may differ. CommandInterrupted: the first call has
     no known end; it is not run again. CommandUnderWay: the first call is still running. KeyReused: the key
     belongs to another operation, such as the same code in another session. RecordUnavailable: the operation
-    cannot be recorded, so it does not begin. If a call is cancelled before its operation begins, its key is
-    free again.
+    cannot be recorded, so it does not begin; or the end of the first call could not be recorded, and still
+    cannot. If a call is cancelled before its operation begins, its key is free again.
     """
 
     name: str
@@ -126,10 +127,13 @@ class Sandbox(Tree, Protocol):
                 class. Without a command log it has no effect.
             note_new: whether the output, also the live output, begins with a note if an earlier call of the
                 thread, with `note_new` or a file change with a key, was in another sandbox, whatever ended
-                that one. The note says so if the workspace folder was replaced since. A new folder with the
-                inode of the old one is noticed only if there was no folder when the sandbox started. With a
-                command log, the calls of earlier programs count, too, but not whether their folder was
-                replaced. A program remembers at least the latest 10,000 threads.
+                that one. The note says so if the workspace folder, or a folder mounted to read, was replaced
+                since, or if a file system below them was mounted or unmounted. A new folder with the inode of
+                the old one is noticed only if it is the workspace, and there was no folder when the sandbox
+                started. The sandboxes of this program with the same workspace folder know of each other's
+                calls. With a command log, the calls of earlier programs count, too, but not whether their
+                folders were replaced. A program remembers at least the latest 10,000 threads. Another note
+                names read-only folders that were gone on the host when last looked at, up to a second before.
             alone: whether what the command leaves running has ended before the next request to the sandbox
                 begins, also if this is cancelled.
             uses: tools of MCP servers, `server.tool`, that programs of the command may call until its end,
@@ -175,7 +179,7 @@ class Sandbox(Tree, Protocol):
 
         The value of a last expression is printed unless it is None or a semicolon follows. A block with
         `await` outside a function is one coroutine. Open figures are saved to `/results` and named, and
-        closed; those of a block that ends with KeyboardInterrupt, or an error in its place, are only closed.
+        closed; after a KeyboardInterrupt, or an error in its place, they are only closed, and counted.
         A forked process saves none. A figure that is not saved whole leaves no file. A warning that an
         earlier block has shown is shown again. The exit code is 0, 1 after an exception, or 130 after an
         interrupt.
@@ -203,9 +207,12 @@ class Sandbox(Tree, Protocol):
         not 1 or 2 ends with its block, too: later blocks have their output. If a block closes the
         interpreter's own descriptors, or answers in its place, the interpreter ends with that block or a
         later one, and the output says so. At most 8 sessions live at once, unless more run blocks: a further
-        session ends the sessions that were idle longest. If no process can be started for it, what commands
-        have left running is ended, and SandboxBusy is raised. If commands have left nothing running, the idle
-        session with the most processes ends. Blocks of one session run one after another.
+        session ends the sessions that were idle longest. Until then, sessions that ran at once stay, but at
+        most 8, or one for each 8 processes of the limit if that is more. If no process can be started for a
+        session, what commands have left running is ended, and SandboxBusy is raised. If commands have left
+        nothing running, the idle session with the most processes ends, for a command or a file operation,
+        too. If fewer than 4 processes are left for a command, an idle session that holds half of the limit
+        ends before. Blocks of one session run one after another.
 
         Args:
             session: name of the session, at most 65,535 bytes.
@@ -286,7 +293,8 @@ class Sandbox(Tree, Protocol):
 
         A path means the same as to a command: `..` behind a missing folder is file_not_found. `page` shows
         each line end as a line feed, and tells at which byte the rest of a cut line begins. `edit` and `grep`
-        find and count text as a page shows it; `edit` keeps the line ends of the file.
+        find and count text as a page shows it, but U+FFFD only where the file holds this character, not where
+        a page shows it for other bytes. `edit` keeps the line ends of the file.
 
         Changes of a file happen one after another, and respect flock(2). `edit` replaces the file atomically
         and keeps mode, access list and `user.*` attributes; other hard links keep the old content, and the

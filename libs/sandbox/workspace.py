@@ -142,6 +142,8 @@ class Folders:
     """`folder_at` of each folder, the workspace first."""
     mounts: frozenset[bytes] = frozenset()
     """See `mounts_below`."""
+    workspace: bool = True
+    """Whether the workspace is a folder of this machine. False: the first of `places` is None."""
 
 
 def mounts_below(folders: Iterable[Path]) -> frozenset[bytes]:
@@ -172,7 +174,7 @@ def replaced(before: Folders | None, now: Folders | None) -> bool:
     if not before or not now:
         return False
     old, new = before.places, now.places
-    gone = old[0] is not None and new[0] is None
+    gone = now.workspace and new[0] is None
     other = any(there not in (earlier, None) for earlier, there in zip(old, new, strict=True))
     return gone or other or before.mounts != now.mounts
 

@@ -46,7 +46,7 @@ _NO_MATCH = (
 )
 _WRITABLE = "a folder that can be written, as /workspace and /tmp are unless their modes were changed"
 _WORDS = {"file_not_found": "path_not_found"}
-_EXPLAINED = {"failed", "too_many", "timeout", "invalid_path", "half_character"}
+_EXPLAINED = {"failed", "folder_removed", "too_many", "timeout", "invalid_path", "half_character"}
 """Errors whose message says more than their word."""
 _PROTOCOL_ERRORS = {"file_not_found", "permission_denied", "is_directory", "invalid_path"}
 

@@ -15,7 +15,7 @@ __all__ = ["NodeTransport"]
 
 
 class NodeTransport:
-    """A connection to the supervisor of a container on a node: see `libs.sandbox.host.transport`.
+    """A connection to the supervisor of a container on a node: see `libs.sandbox.host.channel`.
 
     Args:
         node: the node as people read it.

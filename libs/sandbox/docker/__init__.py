@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from libs.sandbox.docker.attach import AttachedTransport, attached_container
 from libs.sandbox.docker.container import DockerSandbox
-from libs.sandbox.docker.container_config import OWN_VARIABLES, bind, hardened_config, variables
+from libs.sandbox.docker.container_config import HOSTNAME, OWN_VARIABLES, bind, hardened_config, variables
 from libs.sandbox.docker.engine import DEFAULT_SOCKET, answering_client, ask, connect, endpoint, shared_client
 from libs.sandbox.docker.engine_errors import RUNTIME_HINT, build_hint, explained
 from libs.sandbox.docker.ownership import give_to_sandbox
@@ -26,6 +26,7 @@ from libs.sandbox.docker.volumes import remove_stray_volumes, volume
 
 __all__ = [
     "DEFAULT_SOCKET",
+    "HOSTNAME",
     "NAME_LABEL",
     "OWNER_LABEL",
     "OWN_VARIABLES",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,7 +18,7 @@ from libs.sandbox.docker.removal import remove_owed
 from libs.sandbox.docker.runtimes import check_runtime, process_limit
 from libs.sandbox.docker.strays import NAME_LABEL, OWNER_LABEL, THREAD_LABEL, WORKSPACE_LABEL, sweep_once
 from libs.sandbox.errors import DockerUnavailable, SandboxDied, SandboxError, program
-from libs.sandbox.host import Channel, ChannelSandbox, CommandRecords, Door, Egress
+from libs.sandbox.host import Channel, ChannelSandbox, CommandRecords, Door, Egress, ThreadNotes, notes_of
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.process_owner import owner_label
 from libs.sandbox.workspace import Folders, folder_at, how_to_mend, mounts_below, prepare_workspace
@@ -92,6 +93,7 @@ class DockerSandbox(ChannelSandbox):
         )
         self.root = root if resolved else root.resolve()
         self._asked = root.absolute()
+        self.notes = ThreadNotes(notes_of(self.root))
         self.image = image
         self.container_name: str | None = None
         self._read_only = {
@@ -152,14 +154,17 @@ class DockerSandbox(ChannelSandbox):
         if self._runtime:
             config["HostConfig"]["PidsLimit"] = process_limit(client, self._runtime, self.limits.pids)
         self._check_image(client)
-        transport = attached_container(client, config, name, self.image)
         try:
-            channel = Channel(transport, on_close=transport.release, door=door)
-            transport.start()
-            self._check_runtime(channel)
-        except BaseException:
-            transport.discard()
-            raise
+            transport = attached_container(client, config, name, self.image)
+            try:
+                channel = Channel(transport, on_close=transport.release, door=door)
+                transport.start()
+                self._check_runtime(channel)
+            except BaseException:
+                transport.discard()
+                raise
+        except DockerUnavailable as error:
+            raise _missing_folder(config) or error from None
         self.container_name = name
         self._tell(door)
         sweep_once(client)
@@ -222,6 +227,9 @@ class DockerSandbox(ChannelSandbox):
         """Return the mounts and the tmpfs options for /workspace."""
         return [bind(self.root, "/workspace", read_only=False)], {}
 
+    def _mounted_at(self) -> Sequence[str]:
+        return tuple(self._read_only)
+
     def _folders_there(self) -> Folders | None:
         folders = (self.root, *self._read_only.values())
         return Folders(tuple(map(folder_at, folders)), mounts_below(folders))
@@ -231,3 +239,15 @@ class DockerSandbox(ChannelSandbox):
         super().close()
         if self._channel is None:
             self.container_name = None
+
+
+def _missing_folder(config: Mapping[str, Any]) -> SandboxError | None:
+    """Return the error for the first folder to be mounted that is not there. None: all are there."""
+    for mount in config["HostConfig"]["Mounts"]:
+        if not os.path.isdir(mount["Source"]):  # noqa: PTH112 - raises no PermissionError
+            return SandboxError(
+                f"The folder {mount['Source']}, which the sandbox has as {mount['Target']}, was moved or "
+                "removed on this machine.",
+                hint="Put it back, then try again. A workspace that is missing is made anew by the next try.",
+            )
+    return None

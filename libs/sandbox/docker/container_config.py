@@ -10,8 +10,10 @@ from libs.sandbox.errors import SandboxError
 from libs.sandbox.host import Door, encoded_variables, way_out
 from libs.sandbox.limits import SandboxLimits
 
-__all__ = ["OWN_VARIABLES", "bind", "hardened_config", "room", "variables"]
+__all__ = ["HOSTNAME", "OWN_VARIABLES", "bind", "hardened_config", "room", "variables"]
 
+HOSTNAME: Final = "sandbox"
+"""Host name of the container. The container has no network, so this name is no other machine."""
 _CPU_PERIOD: Final = 100_000
 """Period of the CPU limit in microseconds: the kernel's default."""
 _RUN: Final = 1024 * 1024
@@ -93,7 +95,7 @@ def hardened_config(
     return {
         "Image": image,
         "User": f"{uid}:{gid}",
-        "Hostname": "sandbox",
+        "Hostname": HOSTNAME,
         "WorkingDir": "/workspace",
         "Env": [f"{name}={value}" for name, value in environment.items()],
         "OpenStdin": True,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from libs.sandbox.docker.container import DockerSandbox
 from libs.sandbox.docker.container_config import room
 from libs.sandbox.errors import SandboxDied
-from libs.sandbox.host import Channel
+from libs.sandbox.host import Channel, ThreadNotes
 from libs.sandbox.workspace import Folders, folder_at, mounts_below, owner_of
 
 __all__ = ["ScratchSandbox"]
@@ -30,8 +30,16 @@ class ScratchSandbox(DockerSandbox):
 
     def __init__(self, home: Path, *, disk: int, **options: Any) -> None:
         super().__init__(home, **options)
+        self.notes = ThreadNotes()  # the folder is that of other sandboxes
         self.disk = disk
         self._begun = False
+
+    @property
+    def unreached(self) -> Collection[str]:
+        """The hosts that programs may not reach, and those with which no connection was made. Redacted."""
+        channel = self._live()
+        hosts = channel.door.unreached.copy() if channel and channel.door else set[str]()
+        return {self.redact(host) for host in hosts} if self.redact else hosts
 
     @property
     def has_network(self) -> bool:
@@ -53,14 +61,10 @@ class ScratchSandbox(DockerSandbox):
         self._begun = True
         return super()._connect()
 
-    def outdated(self) -> bool:
-        """Return whether a folder that is mounted to read is gone, or another one is at its path. Blocks."""
-        return super().outdated() or not all(map(os.path.isdir, self._read_only.values()))
-
     def _folders_there(self) -> Folders:
         """Return the folders that are mounted to read. No folder of the host is the workspace."""
         folders = self._read_only.values()
-        return Folders((None, *map(folder_at, folders)), mounts_below(folders))
+        return Folders((None, *map(folder_at, folders)), mounts_below(folders), workspace=False)
 
     def _prepare(self) -> tuple[int, int]:
         return owner_of(self.root)

@@ -1,4 +1,4 @@
-"""Removes containers whose owner process is gone. Their label names the owner."""
+"""Removes containers whose owner process is gone, and dead containers. A label names the owner."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ def name_of(listed: dict[str, Any]) -> str:
 
 
 def remove_strays(client: docker.DockerClient) -> list[str]:
-    """Remove the containers whose owner is gone. If the Engine refuses one, the others are still removed.
+    """Remove the containers whose owner is gone, and those that are dead: they can only be removed.
+
+    A container is dead if its removal has failed, or its Engine was killed meanwhile. If the Engine refuses
+    one removal, the others are still removed.
 
     Returns:
         The names of the removed containers.
@@ -55,7 +58,7 @@ def remove_strays(client: docker.DockerClient) -> list[str]:
     with explained():
         found: list[dict[str, Any]] = client.api.containers(all=True, filters={"label": OWNER_LABEL})
         for item in found:
-            if owner_gone(item["Labels"][OWNER_LABEL]):
+            if item["State"] == "dead" or owner_gone(item["Labels"][OWNER_LABEL]):
                 try:
                     client.api.remove_container(item["Id"], force=True)
                 except docker.errors.APIError as error:

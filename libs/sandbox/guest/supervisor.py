@@ -163,6 +163,9 @@ class Supervisor:
         if workspace_is_removed():
             self._end(job.stream, Ending.REMOVED)
             return
+        if self._workers.makes_room and (job.kind != Worker.FILE or not self._workers.idle(job.kind)):
+            self._waiting.append(job)  # it needs another process
+            return
         if job.session is not None:
             # Blocks of one session run one after the other.
             child = self._workers.keeper(job.session)
@@ -175,11 +178,20 @@ class Supervisor:
         elif not self._workers.idle(job.kind) and len(self._streams) >= self._most:
             self._waiting.append(job)
             return
-        elif job.kind != Worker.RUN or not self._workers.background.end_if_all_taken():
+        elif job.kind == Worker.RUN and self._workers.background.end_if_all_taken():
+            pass  # the answer says what was ended
+        elif job.kind == Worker.RUN and self._workers.end_session_that_fills_the_limit():
+            self._waiting.append(job)
+            return
+        else:
             child = self._workers.take(job.kind)
-            if child is None and not self._workers.background.end_all() and not self._streams:
-                # No process runs here, and none can be started. Only a new sandbox helps.
-                os._exit(1)
+            if child is None and not self._workers.background.end_all():
+                if self._workers.end_largest_session():
+                    self._waiting.append(job)
+                    return
+                if not self._streams:
+                    # No process runs here, and none can be started. Only a new sandbox helps.
+                    os._exit(1)
         if child:
             self._give(child, job)
         else:
@@ -229,10 +241,14 @@ class Supervisor:
         ending = job.ending(reported)
         if not SUBREAPERS and ending in _ENDED:
             self._workers.kill_orphans(job.arrived)
-        if ending == Ending.BUSY:
-            # The worker could not start a process. Make room for the next attempt.
-            self._workers.background.end_all()
-        self._host.send(encode(job.stream, Kind.END, ANSWER.pack(ending, idle) + payload[ANSWER.size :]))
+        # Busy: the worker could not start a process.
+        busy = ending == Ending.BUSY and not self._workers.background.end_all()
+        # At least one process: this worker itself has none that could end.
+        if busy and job.ended_by is None and self._workers.end_largest_session(least=1):
+            self._waiting.append(job)
+        else:
+            answer = ANSWER.pack(ending, idle) + payload[ANSWER.size :]
+            self._host.send(encode(job.stream, Kind.END, answer))
         if idle:
             self._workers.rest(child)
         else:

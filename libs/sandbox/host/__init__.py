@@ -7,9 +7,8 @@ requests. Out come results without known secrets. Commands with a key are record
 from __future__ import annotations
 
 from libs.sandbox.host.call_context import CurrentCall, carrying, current_call
-from libs.sandbox.host.channel import Channel
+from libs.sandbox.host.channel import Channel, Door, Egress, EgressStream, Receiver, way_out
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
-from libs.sandbox.host.connections import Door, Egress, EgressStream, Receiver, way_out
 from libs.sandbox.host.first_command import first_command_problem
 from libs.sandbox.host.idle_close import Keep
 from libs.sandbox.host.loop_thread import LoopThread, blocking, core, on_core, synchronous, until_done
@@ -23,11 +22,13 @@ from libs.sandbox.host.requests import (
     redacted_content,
     shortened,
 )
-from libs.sandbox.host.thread_notes import ThreadNotes
+from libs.sandbox.host.thread_notes import ThreadNotes, notes_of
 from libs.sandbox.host.thread_work import OUTSIDE, Span, Turns, file_clock
+from libs.sandbox.wire.messages import NO_MEMORY
 
 __all__ = [
     "MAX_PATH",
+    "NO_MEMORY",
     "OUTSIDE",
     "Channel",
     "ChannelSandbox",
@@ -55,6 +56,7 @@ __all__ = [
     "failed_result",
     "file_clock",
     "first_command_problem",
+    "notes_of",
     "on_core",
     "process_ends",
     "process_is_ending",

@@ -15,7 +15,6 @@ from libs.redaction import Redact
 from libs.sandbox.errors import SandboxDied, SandboxError
 from libs.sandbox.host.awaited_answers import Feed
 from libs.sandbox.host.channel import Channel
-from libs.sandbox.host.lifecycle import SandboxLife
 from libs.sandbox.host.loop_thread import core, on_core, synchronous
 from libs.sandbox.host.records import FILE, RUN, CommandRecords, Once
 from libs.sandbox.host.requests import (
@@ -35,6 +34,7 @@ from libs.sandbox.host.requests import (
     run_result,
     tree_request,
 )
+from libs.sandbox.host.sandbox_requests import SandboxRequests
 from libs.sandbox.host.thread_work import OUTSIDE, ThreadPrograms, Turns
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.protocol import FileFailed, OnOutput, RunResult
@@ -51,7 +51,7 @@ _END_SECONDS = 5.0
 """Seconds until an interpreter that does not end is killed."""
 
 
-class ChannelSandbox(SandboxLife):
+class ChannelSandbox(SandboxRequests):
     """A sandbox behind a channel. Implements `libs.sandbox.protocol.Sandbox`; see there for every method."""
 
     root: Path
@@ -215,7 +215,7 @@ class ChannelSandbox(SandboxLife):
     def _told(self, calls: Sequence[Call], note_new: bool) -> None:
         """Remember the sandbox of a call with a result. A call that is cancelled before has told nobody."""
         if note_new and calls:
-            self.notes.sandboxes.called(self._thread(), calls[-1].sandbox)
+            self.notes.sandboxes.called(self._thread(), calls[-1].sandbox, self)
 
     async def _begins(self) -> bool:
         """Note the sandbox of the thread's first call.
@@ -223,16 +223,22 @@ class ChannelSandbox(SandboxLife):
         Return whether it is not the first, because an earlier program has run something in the thread.
         """
         thread = self._thread()
-        if self.notes.sandboxes.knows(thread):
+        if self.notes.sandboxes.knows(thread, self):
             return False
         if thread != OUTSIDE and self.records and await self.records.has_earlier(thread):
             return True
-        self.notes.sandboxes.called(thread, (await self._current_channel()).number)
+        self.notes.sandboxes.called(thread, (await self._current_channel()).number, self)
         return False
 
     def _note(self, sandbox: int, earlier: bool) -> str:
         filled = self.fill is not None
-        return self.notes.sandboxes.note(self._thread(), sandbox, filled=filled, earlier=earlier)
+        note = self.notes.sandboxes.note(self._thread(), sandbox, self, filled=filled, earlier=earlier)
+        if gone := self.missing_folders:
+            note += (
+                f"[{' and '.join(gone)}: moved or removed on the host; perhaps empty here, until it is put "
+                "back there]\n"
+            )
+        return note
 
     @on_core
     async def aend_programs(self, thread: str) -> None:
@@ -279,7 +285,12 @@ class ChannelSandbox(SandboxLife):
                 await self.check()
             async with self.turns.command(self._thread()) if do in CHANGES else nullcontext():
                 call, answer = await self._ask(payload, seconds, content=content or b"", sent=calls.append)
-            return await decoded(call, answer, lambda: file_result(call, answer, seconds))
+            try:
+                return await decoded(call, answer, lambda: file_result(call, answer, seconds))
+            except FileFailed as error:
+                if error.code == "folder_removed":
+                    self._watch.look_soon()
+                raise
 
         return await self._once.do(key, asked, FILE, work, partial(_begun, calls))
 

@@ -9,35 +9,31 @@ import threading
 import time
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from libs.redaction import Redact
 from libs.sandbox.errors import SandboxDied, SandboxError, WorkspaceMissing
-from libs.sandbox.host.awaited_answers import Feed, awaited_answer, give_up
+from libs.sandbox.host.awaited_answers import give_up
 from libs.sandbox.host.channel import Channel
 from libs.sandbox.host.folder_watch import FolderWatch
 from libs.sandbox.host.idle_close import Keep, close_when_idle
 from libs.sandbox.host.loop_thread import core, on_core, synchronous, until_done
 from libs.sandbox.host.new_workspace import ChannelTree, Fill, NewWorkspace
-from libs.sandbox.host.requests import Answer, Call, redacted_errors
+from libs.sandbox.host.requests import redacted_errors
 from libs.sandbox.host.thread_notes import ThreadNotes
-from libs.sandbox.protocol import OnOutput
-from libs.sandbox.wire.frames import Ending
 from libs.sandbox.workspace import Folders, folder_at
 
-__all__ = ["SandboxLife"]
+__all__ = ["SandboxLife", "closed_meanwhile"]
 
 _NUMBERS = itertools.count(1)
 """Counts the sandboxes that were started: one count for all objects, as a thread may get another object."""
 _START_SECONDS = 60.0
 """Seconds until a start counts as failed. The sandbox is then closed, for all callers."""
-_STARTS = 3
-"""Number of new sandboxes to try before a request fails."""
 
 
 class SandboxLife(ABC):
@@ -97,16 +93,22 @@ class SandboxLife(ABC):
         """Return the workspace and the other folders in use. None: none is in use."""
         return Folders((folder_at(self.root),))
 
+    def _mounted_at(self) -> Sequence[str]:
+        """Return the paths inside of the other folders, in the order of `_folders_there`."""
+        return ()
+
+    @property
+    def missing_folders(self) -> list[str]:
+        """The paths inside of folders that are mounted to read and were gone at the last check."""
+        paths = self._mounted_at()
+        return [paths[number - 1] for number in self._watch.missing]
+
     def _workspace_is_missing(self) -> bool:
         """Return whether there is no workspace folder, so that a start makes one. Blocks."""
         try:
             return folder_at(self.root) is None
         except OSError:
             return False
-
-    @abstractmethod
-    def _left_running(self, channel: Channel, stream: int) -> None:
-        """Note that the command of a request has left processes in the background."""
 
     @property
     def redact(self) -> Redact | None:
@@ -127,8 +129,8 @@ class SandboxLife(ABC):
         return new.tree if self.fill is None or new.is_filled() else None
 
     def outdated(self) -> bool:
-        """Return whether the workspace is gone, or another folder is at a path: see `FolderWatch`. Blocks."""
-        return self._watch.replaced_now()
+        """Return whether a folder is gone, or another one is at its path: see `FolderWatch`. Blocks."""
+        return self._watch.outdated()
 
     @on_core
     async def astart(self) -> None:
@@ -218,7 +220,9 @@ class SandboxLife(ABC):
                 channel.used()
                 self._new = NewWorkspace(channel)
                 self._channel = channel
-                self.notes.sandboxes.started(channel.number, self._watch.begin(), made=self._made or missing)
+                self.notes.sandboxes.started(
+                    channel.number, self._watch.begin(), self._mounted_at(), made=self._made or missing
+                )
                 self._made = False
                 if self._idle_seconds:
                     core().spawn(
@@ -267,7 +271,7 @@ class SandboxLife(ABC):
         except SandboxDied as error:
             if channel.given_up or channel is self._channel:
                 raise await asyncio.to_thread(self._start_failed, channel, error) from None
-            raise _not_asked() from None
+            raise closed_meanwhile() from None
 
     def _start_failed(self, channel: Channel, died: SandboxDied) -> SandboxError:
         """Return the error of a failed start, and keep it for callers that wait for the same start."""
@@ -276,58 +280,6 @@ class SandboxLife(ABC):
             error = type(error)(self._redact(str(error)), hint=error.hint)
         self._failed = time.monotonic(), error.again()
         return error
-
-    # -- asking
-
-    async def _ask(
-        self,
-        payload: bytes | Callable[[], bytes],
-        seconds: float,
-        *,
-        content: bytes = b"",
-        on_output: OnOutput | None = None,
-        feed: Feed | None = None,
-        redacted: bool = True,
-        uses: Collection[str] = (),
-        sent: Callable[[Call], None] = lambda _: None,
-    ) -> tuple[Call, Answer]:
-        """Send a request and wait for its answer.
-
-        Args:
-            payload: a function is called right before each sending.
-            uses: tools of servers that its programs may call until then.
-            sent: called with each request that is sent. A cancelled one has its answer when this raises.
-            feed: returns more input, after `content`. An error of it cancels the request and is raised here.
-
-        Raises:
-            WorkspaceMissing: the workspace folder was moved or removed, and there is no folder at its path.
-            SandboxError: see `libs.sandbox.protocol.Sandbox`.
-        """
-        while True:
-            channel, call = await self._request(payload, content=content, on_output=on_output, uses=uses)
-            sent(call)
-            if not redacted:
-                call.redact = None
-            answer = await awaited_answer(channel, call, seconds, feed)
-            if answer.left_running:
-                self._left_running(channel, call.stream)
-            if answer.ending != Ending.REMOVED:
-                return call, answer
-            # Nothing was run. A running container keeps the removed folder, even if there is a new one.
-            await asyncio.to_thread(self._leave, channel)
-
-    async def _request(self, payload: bytes | Callable[[], bytes], **more: Any) -> tuple[Channel, Call]:
-        tries = 0
-        while True:
-            channel = await self._current_channel()
-            try:
-                call = channel.request(payload() if callable(payload) else payload, **more)
-                call.sandbox = channel.number
-                return channel, call
-            except SandboxDied:  # before anything was sent
-                tries += 1
-                if tries == _STARTS:
-                    raise _not_asked() from None
 
     def _leave(self, channel: Channel) -> None:
         """Let the next request start a sandbox on the new folder. Running requests of the channel go on.
@@ -344,7 +296,8 @@ class SandboxLife(ABC):
                 core().spawn(close_when_idle(weakref.ref(channel), 0))
 
 
-def _not_asked() -> SandboxError:
+def closed_meanwhile() -> SandboxError:
+    """Return the error of a request for which no sandbox stayed open. The request was not sent."""
     return SandboxError(
         "The sandbox was closed while it started.", hint="Nothing was asked of it yet: ask again."
     )

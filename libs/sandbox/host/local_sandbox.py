@@ -12,10 +12,10 @@ from pathlib import Path
 
 from libs.redaction import Redact
 from libs.sandbox.errors import SandboxDied, SandboxError
-from libs.sandbox.host.channel import Channel
+from libs.sandbox.host.channel import Channel, Egress, way_out
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
-from libs.sandbox.host.connections import Egress, way_out
 from libs.sandbox.host.records import CommandRecords
+from libs.sandbox.host.thread_notes import ThreadNotes, notes_of
 from libs.sandbox.image_contents import write_guest
 from libs.sandbox.limits import SandboxLimits
 
@@ -76,6 +76,7 @@ class LocalSandbox(ChannelSandbox):
         )
         self._egress = egress
         self.root = root.resolve()
+        self.notes = ThreadNotes(notes_of(self.root))
         self.process: subprocess.Popen[bytes] | None = None
 
     def _connect(self) -> Channel:

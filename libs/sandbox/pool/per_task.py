@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Generic, Protocol, TypeVar
@@ -31,11 +31,17 @@ class Fresh(Sandbox, Protocol):
     @property
     def has_network(self) -> bool: ...
     @property
+    def unreached(self) -> Collection[str]: ...
+    @property
     def redact(self) -> Redact | None: ...
     def start(self) -> None: ...
     def without_network(self) -> AbstractContextManager[set[str]]: ...
     def outdated(self) -> bool:
         """Return whether a folder that the sandbox uses is gone, or another one is at its path."""
+        ...
+
+    async def aend_programs(self, thread: str) -> None:
+        """End what commands of a thread have left running."""
         ...
 
     def belongs_to(self, thread: str) -> None:

@@ -70,11 +70,17 @@ class SandboxPool:
             Uid and gid of the thread's sandbox.
         """
         uid, _ = prepare_workspace(self._root)
-        if (self._root / "data").is_symlink():
+        data = self._root / "data"
+        if data.is_symlink():
             raise ValueError(
-                f"would let threads read what {self._root / 'data'} links to, and a command may have "
-                "made the link: put a folder in its place"
+                f"would let threads read what {data} links to, and a command may have made the link: put a "
+                "folder in its place"
             )
+        for folder in (data, self._folder / name / "data"):
+            if os.path.lexists(folder) and not folder.is_dir():
+                raise ValueError(
+                    f"cannot be used, because {folder} is not a folder: put a folder in its place"
+                )
         give_to_sandbox(self._root, uid, ("data",))
         give_to_sandbox(self._root, uid, (self._folder.name, name))
         return owner_of(self._folder / name)

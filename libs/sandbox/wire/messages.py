@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import struct
 
-__all__ = ["FRESH", "BlockRequest", "OutputReport", "RunReport", "RunRequest"]
+__all__ = ["FRESH", "NO_MEMORY", "BlockRequest", "OutputReport", "RunReport", "RunRequest"]
 
 FRESH = (
     b"[a new interpreter runs this block: variables and imports of earlier blocks are lost, "
     b"and what they have left running may have ended]\n"
 )
 """Begins the output of a block if variables of earlier blocks are lost."""
+NO_MEMORY = b"\n[the kernel killed a process, because the sandbox's memory is used up]\n"
+"""Added to the errors of a command, or to its output if merged, and to the output of a block, if the kernel
+has killed a process of the sandbox meanwhile. Only the note about the end of an interpreter may follow."""
 
 _REQUEST = struct.Struct("!I???H")
 _BLOCK = struct.Struct("!I??H")

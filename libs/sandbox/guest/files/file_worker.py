@@ -78,12 +78,12 @@ class FileWorker:
             try:
                 answer = self._do[request["do"]](stream, request["arguments"])
             except OSError as error:
-                gone = error.errno == errno.ENOENT and workspace_is_removed()
-                if error.errno == errno.ENOENT and not gone:
-                    error = _true_cause(error, request["arguments"].get("path", ""))
-                answer = {"error": _code(error), "detail": _detail(error)}
-                if gone:
-                    answer["detail"] += ": the workspace folder was removed on the host meanwhile"
+                if error.errno == errno.ENOENT and workspace_is_removed():
+                    answer = {"error": "workspace_removed"}
+                else:
+                    if error.errno == errno.ENOENT:
+                        error = _true_cause(error, request["arguments"].get("path", ""))
+                    answer = {"error": _code(error), "detail": _detail(error)}
             except ValueError as error:
                 answer = {"error": "invalid_path", "detail": str(error)}
             body = _encoded(answer)
@@ -232,6 +232,8 @@ def _code(error: OSError) -> str:
         return "exists"
     if isinstance(error, NotADirectoryError):
         return "not_a_directory"
+    if error.errno == errno.ESTALE:
+        return "folder_removed"
     if isinstance(error, InUse):
         return "in_use"
     if error.errno == errno.EROFS and os.statvfs("/proc/self/cwd").f_flag & os.ST_RDONLY:

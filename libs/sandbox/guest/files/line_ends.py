@@ -39,9 +39,8 @@ def replaced(content: bytes, old: bytes, new: bytes, *, everywhere: bool, most: 
         if old in content:
             return _simple(content, old, new, everywhere, most)
         old, new = _shown(old), _shown(new)
-    joins = not new and b"\r" + old in content  # a `\r` and a `\n` may come together
-    if b"\r" not in content or (b"\n" not in old + new and not joins):
-        return _simple(content, old, new, everywhere, most)
+    if b"\r" not in content or b"\n" not in old + new:
+        return _simple(content, old, new, everywhere, most, apart=not new and b"\r" in content)
     ends = _only_end(content)
     if ends:
         given = new if b"\r" in new else new.replace(b"\n", ends)
@@ -89,13 +88,20 @@ def replaced(content: bytes, old: bytes, new: bytes, *, everywhere: bool, most: 
     return count, b"".join(pieces)
 
 
-def _simple(content: bytes, old: bytes, new: bytes, everywhere: bool, most: int) -> tuple[int, bytes]:
+def _simple(
+    content: bytes, old: bytes, new: bytes, everywhere: bool, most: int, *, apart: bool = False
+) -> tuple[int, bytes]:
     count = _count(content, old, everywhere)
     if not count or (count > 1 and not everywhere):
         return count, content
     if len(content) + count * (len(new) - len(old)) > most:
         raise TooLong
-    return count, content.replace(old, new)
+    return count, (_kept_apart(content, old) if apart else content).replace(old, new)
+
+
+def _kept_apart(content: bytes, old: bytes) -> bytes:
+    r"""Add a `\r` to each lone `\r` that would stand before a `\n` after `old` is deleted."""
+    return re.sub(rb"\r(?=(?:%b)++\n)" % re.escape(old), b"\r\r", content)
 
 
 def _count(content: bytes, old: bytes, everywhere: bool) -> int:

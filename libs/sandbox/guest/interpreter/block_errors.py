@@ -26,6 +26,10 @@ _PARTS: Final = 15
 _HERE: Final = __file__.rpartition("/")[0] + "/"
 _ABOUT_DATA: Final = (LookupError, AttributeError, TypeError, ValueError, NameError)
 _CALLED: Final = re.compile(r"(\S+)\(\) (?:got an unexpected|missing \d+ required|takes |got multiple)")
+_LABELS: Final = {"datetime", "decimal", "fractions", "numpy", "pandas"}
+"""Modules whose classes have a text at once."""
+_SIMPLE: Final = (str, int, float, complex, bool, bytes, type(None))
+"""Built-in types without parts, which have a text at once, too."""
 _TABLES: Final = 3
 _NAMES: Final = 20
 _NAME: Final = 200
@@ -242,9 +246,16 @@ def _merge(tables: dict[str, Any], lacking: Any, column: str) -> list[str]:
 
 def _table(name: str, value: Any) -> str:
     kinds = ("text" if str(each) in ("object", "str") else str(each) for each in value.dtypes)
-    columns = (f"{_cut(str(column))} ({kind})" for column, kind in zip(value.columns, kinds, strict=True))
+    columns = (f"{_cut(_label(column))} ({kind})" for column, kind in zip(value.columns, kinds, strict=True))
     shown = _listed(columns, len(value.columns))
     return f"[{name}: a DataFrame of {len(value):,} rows with the columns {shown}]\n"
+
+
+def _label(column: Any) -> str:
+    """Return the text of a label. The class of an unusual label is named: its text may take any time."""
+    parts = column if type(column) is tuple else (column,)
+    known = all(type(part) in _SIMPLE or type(part).__module__.partition(".")[0] in _LABELS for part in parts)
+    return str(column) if known else f"<{type(column).__name__}>"
 
 
 def _keys(left: Any, right: Any) -> tuple[str, str] | None:

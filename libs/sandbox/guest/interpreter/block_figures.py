@@ -20,7 +20,8 @@ __builtins__ = dict(vars(builtins))  # type: ignore[assignment]
 """A copy, because a block may replace names in the module `builtins`."""
 
 _FOLDER: Final = "/results"
-_INTERRUPTED: Final = "[a figure was not saved: the block was interrupted. The figure is closed]\n"
+_ONE: Final = "[a figure was not saved: the block was interrupted. The figure is closed]\n"
+_SEVERAL: Final = "[{} figures were not saved: the block was interrupted. The figures are closed]\n"
 
 
 class Figures:
@@ -33,26 +34,33 @@ class Figures:
     def save(self, *, interrupted: bool = False) -> None:
         """Save the open figures, print their names and close them.
 
-        An error, such as an invalid formula in a title, is not an error of the block. An interrupt is. The
-        figures of an interrupted block are only closed: saving them takes so long that the variables would be
-        lost with the interpreter.
+        An error, such as an invalid formula in a title, is not an error of the block. An interrupt is. After
+        an interrupt, figures are only closed: saving them takes so long that the variables would be lost with
+        the interpreter.
         """
         try:
             plt: Any = sys.modules.get("matplotlib.pyplot")
             # A thread may be importing the module.
-            for number in plt.get_fignums() if hasattr(plt, "get_fignums") else ():
-                if interrupted:
-                    plt.close(number)
-                    self._show(_INTERRUPTED)
-                else:
-                    self._save(plt, number)
+            numbers = list(plt.get_fignums()) if hasattr(plt, "get_fignums") else []
+            unsaved = len(numbers)
+            try:
+                while numbers and not interrupted:
+                    self._save(plt, numbers.pop(0))
+                    unsaved = len(numbers)
+            except KeyboardInterrupt:
+                self._close(plt, numbers, unsaved)
+                raise
+            self._close(plt, numbers, unsaved)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a block may have changed the module, or `sys`
             self._show(f"[figures could not be saved or closed: {error_message(error).rstrip()}]\n")
 
     def _save(self, plt: Any, number: int) -> None:
-        """Save one figure. If it is not saved whole, no file is left."""
+        """Save one figure. If it is not saved whole, no file is left.
+
+        Errors of saving are shown, not raised, except KeyboardInterrupt.
+        """
         file: Any = None
         try:
             picture = BytesIO()
@@ -65,13 +73,24 @@ class Figures:
                 with suppress(OSError):
                     _unlink(file.name)
             if issubclass(type(error), KeyboardInterrupt):
-                self._show(_INTERRUPTED)
                 raise
             self._show(f"[a figure could not be saved, and is closed: {error_message(error).rstrip()}]\n")
         else:
             self._show(f"[figure saved: {file.name}]\n")
         finally:
             plt.close(number)  # otherwise it would fail again after every later block
+
+    def _close(self, plt: Any, numbers: list[int], unsaved: int) -> None:
+        """Close figures after an interrupt.
+
+        Args:
+            unsaved: the number of figures that were not saved, including one that was interrupted, and is
+                closed already.
+        """
+        if unsaved:
+            self._show(_ONE if unsaved == 1 else _SEVERAL.format(unsaved))
+        for number in numbers:
+            plt.close(number)
 
     def _new_file(self) -> BufferedWriter:
         if _is_link(_FOLDER) and not _exists(_FOLDER):  # a command may have removed the folder

@@ -21,9 +21,9 @@ from libs.sandbox.guest.interpreter.block_session import FAILED, Session
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]
 """A copy, because a block may replace names in the module `builtins`."""
 
-_HEADER: Final = struct.Struct("!II8s")
-"""Header of a block: the length of the list of command folders, the length of the block, and the mark with
-which the answer must begin. See `python_worker.py`."""
+_HEADER: Final = struct.Struct("!II8s8s")
+"""Header of a block: the length of the list of command folders, the length of the block, the mark with which
+the output begins, and the mark with which the answer must begin. See `python_worker.py`."""
 _BROKEN: Final = b"[a block has broken the code of the interpreter itself, or a process wrote to its pipes]\n"
 _ERRORS: Final = ("surrogateescape", "surrogateescape", "backslashreplace")
 """What Python does with text that is not UTF-8, in descriptors 0 to 2 of the container."""
@@ -58,10 +58,12 @@ def _serve(reader: int, writer: int) -> None:
     os.register_at_fork(after_in_child=lambda: _close_all(open_numbers))
     session = Session(saved[2])
     while header := session.read(reader, _HEADER.size):
-        folders, length, mark = _HEADER.unpack(header)
+        folders, length, begin, mark = _HEADER.unpack(header)
         attempt(_look_for_commands, session.read(reader, folders).decode("utf-8", "surrogateescape"))
         source = session.read(reader, length).decode("utf-8", "replace")
         _restore_all(saved)  # a thread of an earlier block may have closed or replaced them meanwhile
+        session.flush()  # what threads have printed since the last block
+        write(saved[2], begin)
         status = session.run(source)
         session.flush()
         if getpid() != own:

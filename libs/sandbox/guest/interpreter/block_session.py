@@ -51,7 +51,10 @@ _MOST_REFUSED: Final = 100
 """Refusals of memory, one after the other, after which a block cannot be read."""
 _NO_ROOM: Final = b"[no memory was left to read this block: it did not begin]\n"
 _REST: Final = "[SystemExit: the rest of the block did not run]\n"
-_UNSHOWN: Final = "[the block raised an error that cannot be shown]\n"
+_PERHAPS_REST: Final = "[SystemExit: the rest of the block, if any, did not run]\n"
+_UNSHOWN: Final = "[the block raised an error that cannot be shown{}]\n"
+_name_of: Final = type.__dict__["__name__"].__get__
+_traceback_of: Final = BaseException.__dict__["__traceback__"].__get__
 _flush_c: Final = ctypes.CDLL(None).fflush
 _set_trace: Final = sys.settrace
 _set_profile: Final = sys.setprofile
@@ -71,9 +74,13 @@ class Session:
         sys.path[0] = ""
         _look_in_user_site()
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+        self._streams = sys.stdout, sys.stderr
+        """The first streams. A block that replaces them may still write to them."""
         self._count = 0
         self._last: tuple[int, int] | None = (0, 0)
         """Line and column of the last statement of the block. None: all statements have run."""
+        self._raised = ""
+        """Type of the error that has ended the block."""
         self._figures = Figures(self._show)
         self._context = contextvars.copy_context()
         self._loop = EventLoop(self._context)
@@ -139,6 +146,7 @@ class Session:
         # A signal handler may exit before the block begins: see `_has_rest`.
         self._count += 1
         self._last = (0, 0)
+        self._raised = ""
         status: int | None = None
         try:
             try:
@@ -148,7 +156,7 @@ class Session:
         except BaseException:
             self._signals.hold()  # a handler may have raised just before the signals waited
         if status is None:
-            attempt(self._show, _UNSHOWN)
+            attempt(self._show, _UNSHOWN.format(f": {self._raised}" if self._raised else ""))
         return FAILED if status is None else status
 
     def _status(self, source: str) -> int:
@@ -162,6 +170,7 @@ class Session:
             self._signals.release()
             interruptible(self._run, source)
         except BaseException as error:
+            self._raised = attempt(_name_of, type(error)) or ""
             return self._failed(error)
         return DONE
 
@@ -195,7 +204,10 @@ class Session:
         if issubclass(type(error), SystemExit):  # `__class__` of an error may be anything
             code = interruptible(getattr, error, "code")  # `code` may be a property
             number = 0 if code is None else int.__int__(code) if issubclass(type(code), int) else None
-            rest = _REST if getpid() == self._own and attempt(self._has_rest, error) else ""
+            rest = ""
+            if getpid() == self._own:
+                # A handler of the block may raise meanwhile, again and again.
+                rest = {True: _REST, False: "", None: _PERHAPS_REST}[attempt(self._has_rest, error)]
             if number == 0:
                 if rest:
                     self._show(rest)
@@ -213,7 +225,7 @@ class Session:
 
         A signal handler or a task of an earlier block may have raised the error.
         """
-        trace = error.__traceback__
+        trace = _traceback_of(error)  # the class of the error may have a property of that name
         while trace and trace.tb_frame.f_code.co_filename != f"<block {self._count}>":
             trace = trace.tb_next
         if self._last is None or trace is None:
@@ -237,6 +249,8 @@ class Session:
         attempt(_set_blocking, self._errors, True)
         for name in ("stdout", "stderr"):
             attempt(_flush, name)
+        for stream in self._streams:
+            attempt(stream.flush)
         attempt(_flush_c, None)
 
     def _execute(self, source: str, name: str) -> None:

@@ -15,15 +15,16 @@ import struct
 import sys
 import time
 
-from libs.sandbox.guest.workers.capture import Captured, last_frames, read_some, read_waiting
+from libs.sandbox.guest.interpreter.block_output import BlockOutput
+from libs.sandbox.guest.workers.capture import last_frames, read_some, read_waiting
 from libs.sandbox.guest.workers.frame_pipes import Gone, Link, readable, write_all
 from libs.sandbox.guest.workers.kill_process_trees import SIGCONT, SIGKILL, kill, kill_trees, moment
-from libs.sandbox.guest.workers.memory_kills import NO_MEMORY, memory_kills
+from libs.sandbox.guest.workers.memory_kills import memory_kills
 from libs.sandbox.guest.workers.process_worker import ProcessWorker
 from libs.sandbox.guest.workers.skill_commands import command_folders
 from libs.sandbox.guest.workers.spill import spill_name
 from libs.sandbox.wire.frames import ANSWER, REQUEST, Ending, Fd, Frame, Kind, encode
-from libs.sandbox.wire.messages import FRESH, BlockRequest, RunReport
+from libs.sandbox.wire.messages import FRESH, NO_MEMORY, BlockRequest, RunReport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,9 +36,9 @@ _PROGRAM = __file__.rpartition("/")[0] + "/repl.py"
 _SIGINT = 2
 _PATIENCE = 0.1
 """Seconds for killing the processes of an interrupted block."""
-_HEADER = struct.Struct("!II8s")
-"""Header of a block: the length of the list of command folders, the length of the block, and the mark with
-which the answer must begin. See `block_server.py`."""
+_HEADER = struct.Struct("!II8s8s")
+"""Header of a block: the length of the list of command folders, the length of the block, the mark with which
+the output begins, and the mark with which the answer must begin. See `block_server.py`."""
 _FORGED = (
     "[the interpreter was ended: a block or another process answered in its place, "
     "and its variables are lost]"
@@ -46,9 +47,9 @@ _TAKEN = (
     "[the interpreter was ended: a block closed or replaced its descriptors, or a process sent it signal 64, "
     "and its variables are lost]"
 )
+_FAILED = 1
 _TAKEN_SIGNAL = _signal.SIGRTMAX
 """Ends the interpreter if a block has closed or replaced its descriptors. See `block_server.py`."""
-_MISSED = "[earlier blocks' threads and processes have printed {} bytes since the last block: not shown]\n"
 
 
 class Interpreter(ProcessWorker):
@@ -144,48 +145,76 @@ class Interpreter(ProcessWorker):
         born = moment()
         self._missed += sum(map(len, read_waiting(self._pipe[0])))
         before = memory_kills()
-        captured = Captured(Fd.OUT, request.limit, f"{self._spill_dir}/{spill_name()}.txt")
+        captured = BlockOutput(
+            Fd.OUT, request.limit, f"{self._spill_dir}/{spill_name()}.txt", os.urandom(8), self._missed
+        )
         self._ended_by = Ending.DONE
         try:
-            if self._start():
-                self._unread = request.continues
-            elif self._python is not None:
-                kill(self._python, SIGCONT)  # an earlier block or command may have stopped the interpreter
-            if self._unread:
-                captured.add(FRESH, live=True)
-            if self._missed:
-                captured.add(_MISSED.format(self._missed).encode(), live=True)
-            while self._link.waiting():
-                if not self._hear():
-                    continue
-                self._link.send(encode(stream, Kind.END, ANSWER.pack(Ending.WAITED, True)))
-                return
-            self._mark = os.urandom(8)
-            folders = os.fsencode(":".join(command_folders()))
-            header = _HEADER.pack(len(folders), len(request.code), self._mark)
-            write_all(self._blocks, header + folders + request.code)
-        except BrokenPipeError:
-            pass  # the interpreter has just ended, which `_watch` sees
+            exit_code, note, ending = self._block(stream, request, captured, born)
         except OSError as error:
             if error.errno not in (errno.EAGAIN, errno.ENOMEM):
                 raise
             self._link.send(encode(stream, Kind.END, ANSWER.pack(Ending.BUSY, True)))
             return
-        exit_code, note, ending = self._watch(stream, captured, born)
+        if ending == Ending.WAITED:
+            self._link.send(encode(stream, Kind.END, ANSWER.pack(ending, True)))
+            return
         outputs = {Fd.OUT: captured}
         for data in read_waiting(self._pipe[0]):
             captured.add(data, live=False)
+        captured.show_held()
         if memory_kills() > before:
             captured.add(NO_MEMORY, live=True)
         if note:
             captured.add(("\n" * bool(captured.output.total) + note).encode(), live=True)
+        self._missed = captured.missed
         if ending != Ending.CANCELLED:
             self._unread, self._missed = False, 0
         sent, reports = last_frames(stream, outputs, {Fd.OUT: self._pipe})
         report = RunReport(exit_code, time.monotonic() - begun, reports).encode()
         self._link.send(sent + encode(stream, Kind.END, ANSWER.pack(ending, True) + report))
 
-    def _watch(self, stream: int, captured: Captured, born: tuple[int, int]) -> tuple[int, str, int]:
+    def _block(
+        self, stream: int, request: BlockRequest, captured: BlockOutput, born: tuple[int, int]
+    ) -> tuple[int, str, int]:
+        """Let the interpreter run a block. Return as `_watch`. WAITED: the block was cancelled before.
+
+        If the interpreter ends before the block begins, a new one runs the block. So the end is not blamed on
+        the block: a process that was killed may live for a while, until its memory is freed.
+
+        Raises:
+            OSError: no process can be started.
+        """
+        ended = False
+        while True:
+            started = self._start()
+            if started:
+                self._unread = request.continues or ended
+            elif self._python is not None:
+                kill(self._python, SIGCONT)  # an earlier block or command may have stopped the interpreter
+            if self._unread and not captured.output.total:
+                captured.note(FRESH)
+            while self._link.waiting():
+                if self._hear():
+                    return 1, "", Ending.WAITED
+            self._mark = os.urandom(8)
+            folders = os.fsencode(":".join(command_folders()))
+            header = _HEADER.pack(len(folders), len(request.code), captured.mark, self._mark)
+            try:
+                write_all(self._blocks, header + folders + request.code)
+            except BrokenPipeError:
+                pass  # the interpreter has just ended, which `_watch` sees
+            exit_code, note, ending = self._watch(stream, captured, born)
+            if started or ending != Ending.DONE or note in ("", _FORGED, _TAKEN):
+                return exit_code, note, ending
+            for data in read_waiting(self._pipe[0]):  # the mark may be there
+                captured.add(data, live=True)
+            # The interpreter ends itself if no block can be served, and says so.
+            if not captured.waits or (exit_code == _FAILED and captured.held):
+                return exit_code, note, ending
+            ended = True
+
+    def _watch(self, stream: int, captured: BlockOutput, born: tuple[int, int]) -> tuple[int, str, int]:
         """Collect output until the block ends.
 
         Returns its exit code, a note if the interpreter ended, and the Ending.

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import resource
 import time
 
 from libs.sandbox.guest.workers.kill_process_trees import SIGKILL, count_tasks, kill
 from libs.sandbox.wire.frames import REQUEST, Decoder, Ending, Worker
 from libs.sandbox.wire.messages import BlockRequest
 
-__all__ = ["Child", "Job", "Sessions", "is_limited", "write_some"]
+__all__ = ["MOST_SESSIONS", "Child", "Job", "Sessions", "is_limited", "write_some"]
 
-_MOST_SESSIONS = 8
+MOST_SESSIONS = 8
 """Live interpreters, unless more run blocks at once. A further session ends those that were idle longest."""
+_LIMITS = 16
+"""Kinds of resource limits of a process (RLIM_NLIMITS of the kernel)."""
 
 
 class Job:
@@ -120,6 +123,12 @@ class Sessions:
         """Remove and return the worker of a session."""
         return self._workers.pop(session, None)
 
+    def used(self, child: Child) -> None:
+        """Make a worker the last used, if it is still here."""
+        session = child.session or b""
+        if self._workers.get(session) is child:
+            self._workers[session] = self._workers.pop(session)
+
     def forget(self, child: Child) -> None:
         """Remove a worker, if it is still here."""
         if self._workers.get(child.session or b"") is child:
@@ -127,19 +136,30 @@ class Sessions:
 
     def take_surplus(self) -> list[Child]:
         """Remove and return the idle workers that must end for a further session."""
-        surplus = self._resting()[: max(0, len(self._workers) + 1 - _MOST_SESSIONS)]
+        surplus = self.resting[: max(0, len(self._workers) + 1 - MOST_SESSIONS)]
         for child in surplus:
             self.forget(child)
         return surplus
 
-    def take_largest(self) -> Child | None:
-        """Remove and return the idle worker with the most processes and threads."""
-        largest = max(self._resting(), key=lambda child: count_tasks(child.pid), default=None)
-        if largest:
-            self.forget(largest)
+    def take_longest_idle(self, most: int) -> list[Child]:
+        """Remove and return the idle workers over a number, those that were idle longest."""
+        surplus = self.resting[:-most]
+        for child in surplus:
+            self.forget(child)
+        return surplus
+
+    def take_largest(self, least: int = 0) -> Child | None:
+        """Remove and return the idle worker with the most processes and threads, if there are `least`."""
+        counts = {child: count_tasks(child.pid) for child in self.resting}
+        largest = max(counts, key=counts.__getitem__, default=None)
+        if largest is None or counts[largest] < least:
+            return None
+        self.forget(largest)
         return largest
 
-    def _resting(self) -> list[Child]:
+    @property
+    def resting(self) -> list[Child]:
+        """The workers whose interpreters run no block, the last used at the end."""
         return [child for child in self._workers.values() if child.job is None]
 
 
@@ -148,16 +168,18 @@ def is_limited(pid: int) -> bool:
     return _limits_of(pid) != _OWN_LIMITS
 
 
-def _limits_of(pid: int) -> bytes:
-    """Return the resource limits of a process as the kernel writes them. Empty: they cannot be read."""
+def _limits_of(pid: int) -> list[tuple[int, int]] | None:
+    """Return the resource limits of a process. None: they cannot be read.
+
+    gVisor has no /proc/<pid>/limits.
+    """
     try:
-        with open(f"/proc/{pid}/limits", "rb") as file:
-            return file.read()
+        return [resource.prlimit(pid, kind) for kind in range(_LIMITS)]
     except OSError:
-        return b""
+        return None
 
 
-_OWN_LIMITS = _limits_of(os.getpid())
+_OWN_LIMITS = _limits_of(0)
 """Read in the supervisor or in a new worker, before a command could change them."""
 
 

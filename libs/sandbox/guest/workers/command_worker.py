@@ -10,12 +10,12 @@ import time
 from libs.sandbox.guest.workers.capture import Captured, last_frames, read_some, read_waiting
 from libs.sandbox.guest.workers.frame_pipes import Link
 from libs.sandbox.guest.workers.kill_process_trees import SUBREAPERS, kill_trees
-from libs.sandbox.guest.workers.memory_kills import NO_MEMORY, memory_kills
+from libs.sandbox.guest.workers.memory_kills import memory_kills
 from libs.sandbox.guest.workers.process_worker import ProcessWorker
 from libs.sandbox.guest.workers.shells import Shells
 from libs.sandbox.guest.workers.spill import spill_name
 from libs.sandbox.wire.frames import ANSWER, REQUEST, Ending, Fd, Kind, encode
-from libs.sandbox.wire.messages import RunReport, RunRequest
+from libs.sandbox.wire.messages import NO_MEMORY, RunReport, RunRequest
 
 __all__ = ["Runner"]
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["NO_MEMORY", "memory_kills"]
-
-NO_MEMORY = b"\n[the kernel killed a process, because the sandbox's memory is used up]\n"
-"""Added to the output of a command or block if the counter has risen meanwhile."""
+__all__ = ["memory_kills"]
 
 _FILES = (
     "/sys/fs/cgroup/memory/memory.oom_control",  # cgroup v1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["most_processes", "refused_forks"]
+__all__ = ["most_processes", "processes", "refused_forks"]
 
 _FOLDERS = ("/sys/fs/cgroup", "/sys/fs/cgroup/pids")
 """Of cgroup v2 and v1."""
@@ -12,6 +12,12 @@ def most_processes() -> int | None:
     """Return how many processes and threads may exist at once. None: no limit is known."""
     limit = _read("pids.max")
     return int(limit) if limit.isdigit() else None
+
+
+def processes() -> int:
+    """Return how many processes and threads exist, ended ones included. 0 if the kernel does not count."""
+    count = _read("pids.current")
+    return int(count) if count.isdigit() else 0
 
 
 def refused_forks() -> int:

@@ -11,8 +11,9 @@ __all__ = ["REMOVED", "is_removed", "removed_above", "workspace_is_removed"]
 
 _WORKSPACE = "/proc/self/cwd"
 """Unlike `.`, this path needs no permission, which a command can take away with chmod."""
-_COUNTS_LINKS = os.stat(_WORKSPACE).st_nlink > 0
-"""Whether the workspace's file system counts the links of a folder: 0 then means that it was removed.
+_COUNTS_LINKS = os.stat(_WORKSPACE).st_nlink > 0 or os.readlink(_WORKSPACE).endswith(" (deleted)")
+"""Whether the workspace's file system counts the links of a folder: 0 then means that it was removed. The
+kernel marks the path of a folder that was removed before this start: see proc(5).
 
 The supervisor asks when the sandbox starts. Workers that are forked later inherit the answer, because the
 folder may be removed before a worker begins."""

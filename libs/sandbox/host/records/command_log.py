@@ -53,8 +53,10 @@ Given = TypeVar("Given")
 
 _under_way: set[tuple[str, str, str]] = set()
 """File, thread and key of each command that runs in this process."""
+_unwritten: dict[tuple[str, str, str], tuple[str, tuple[object, ...]]] = {}
+"""File, thread and key of each command whose end could not be recorded -> the statement that records it."""
 _together = threading.Lock()
-"""Held while the file and `_under_way` are read or changed together."""
+"""Held while the file, `_under_way` and `_unwritten` are read or changed together."""
 _ending = threading.Event()
 """Set when this process ends."""
 
@@ -160,8 +162,10 @@ class CommandRecords:
             CommandInterrupted: the command has begun and has no known end.
             CommandUnderWay: the command is running now.
             KeyReused: the key belongs to another command.
+            RecordUnavailable: also if its end could not be recorded, and still cannot.
         """
         with self._file.explained(), _together:
+            self._write_late(self._place(entry))
             row = self._file.opened().execute(_FIND, (entry.thread, entry.key)).fetchone()
             if row is None:
                 return None
@@ -197,9 +201,13 @@ class CommandRecords:
             with self._file.explained(), _together:
                 connection = self._file.opened()
                 self._file.prune()
+                with contextlib.suppress(sqlite3.Error):
+                    for place in [place for place in _unwritten if place[0] == str(self._file.path)]:
+                        self._write_late(place)
                 row = (entry.thread, entry.key, entry.digest, self._file.owner, time.time(), workspace)
                 if connection.execute(_BEGIN, row).rowcount:
                     _under_way.add(self._place(entry))
+                    _unwritten.pop(self._place(entry), None)  # the end of a command whose record was removed
                     return None
             found = self.find(entry)
             if found is not None:
@@ -207,7 +215,10 @@ class CommandRecords:
             # Another program has withdrawn the record at this moment: try again.
 
     def end(self, entry: Entry, result: str) -> None:
-        """Record the result. If writing fails, the command counts as interrupted."""
+        """Record the result. If writing fails, this program tries again later: see `find` and `begin`.
+
+        In other programs, and after the end of this one, the command counts as interrupted.
+        """
         self._settle(entry, _SETTLE, "ended", result, len(result), time.time())
 
     def interrupt(self, entry: Entry) -> None:
@@ -263,12 +274,21 @@ class CommandRecords:
 
     def _settle(self, entry: Entry, statement: str, *values: object) -> None:
         with _together:
+            place = self._place(entry)
+            given = (*values, entry.thread, entry.key)
             try:
-                self._file.opened().execute(statement, (*values, entry.thread, entry.key))
+                self._file.opened().execute(statement, given)
             except (sqlite3.Error, OSError):
                 logger.warning("the record of commands cannot be written: %s", self._file.path, exc_info=True)
+                _unwritten[place] = statement, given
             finally:
-                _under_way.discard(self._place(entry))
+                _under_way.discard(place)
+
+    def _write_late(self, place: tuple[str, str, str]) -> None:
+        """Record the end of a command if that failed before."""
+        if late := _unwritten.get(place):
+            self._file.opened().execute(*late)
+            del _unwritten[place]
 
     def _of_other_programs(
         self, since: float, workspace: str | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from libs.sandbox.errors import WorkspaceMissing
 from libs.sandbox.host.requests.redacted_results import redacted_answer, redacted_content
 from libs.sandbox.host.requests.request import Answer, Call
 from libs.sandbox.host.requests.results import OUR_ERROR, check_begun, shortened
@@ -23,6 +24,7 @@ def file_result(call: Call, answer: Answer, seconds: float) -> tuple[dict[str, A
     Raises:
         FileFailed: the operation failed.
         SandboxBusy: the operation did not begin.
+        WorkspaceMissing: the workspace folder was removed during the operation.
     """
     check_begun(answer, seconds)
     if answer.ending == Ending.TIMEOUT:
@@ -30,8 +32,8 @@ def file_result(call: Call, answer: Answer, seconds: float) -> tuple[dict[str, A
     if answer.ending == Ending.MEMORY:
         raise FileFailed(
             "failed",
-            "the sandbox has no memory left for this operation: end programs that use it, raise "
-            "SANDBOX_MEMORY, or let a command work on the file in parts",
+            "the sandbox has no memory left for this operation: end programs that use it, remove files from "
+            "/tmp and /dev/shm, raise SANDBOX_MEMORY, or let a command work on the file in parts",
         )
     if answer.ending == Ending.FAILED:
         raise FileFailed("failed", f"the process that handled this file operation failed. {OUR_ERROR}")
@@ -51,6 +53,8 @@ def file_result(call: Call, answer: Answer, seconds: float) -> tuple[dict[str, A
         )
     if call.redact:
         message = redacted_answer(call.redact, message)
+    if message.get("error") == "workspace_removed":
+        raise WorkspaceMissing.meanwhile()
     if error := message.get("error"):
         raise FileFailed(str(error), str(message.get("detail", error)))
     content = bytes(call.data[Fd.OUT])

@@ -55,6 +55,11 @@ class Door(Protocol):
         """Additional environment variables for commands."""
         ...
 
+    @property
+    def unreached(self) -> set[str]:
+        """The hosts that a program inside may not reach, and those with which no connection was made."""
+        ...
+
     def belongs_to(self, sandbox: str, thread: str) -> None:
         """Set the sandbox and the thread that the connections belong to."""
         ...

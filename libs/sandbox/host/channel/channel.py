@@ -19,9 +19,9 @@ from concurrent.futures import Future
 
 from libs.redaction import Redact
 from libs.sandbox.errors import SandboxDied
-from libs.sandbox.host.connections import Door, Streams
+from libs.sandbox.host.channel.connections import Door, Streams
+from libs.sandbox.host.channel.transport import Transport
 from libs.sandbox.host.requests import Answer, Call
-from libs.sandbox.host.transport import Transport
 from libs.sandbox.protocol import OnOutput
 from libs.sandbox.wire.frames import (
     ANSWER,

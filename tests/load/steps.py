@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from libs.sandbox import RunResult
-from libs.sandbox.guest.workers.memory_kills import NO_MEMORY
+from libs.sandbox.host import NO_MEMORY
 from tests.load.ledger import Ledger, digest
 from tests.support.sandboxes import NEW_INTERPRETER
 

@@ -154,6 +154,28 @@ class TestOutput:
         note, printed = block("print('mine')").output.splitlines()
         assert (printed, "have printed 588895 bytes since" in note) == ("mine", True)
 
+    @pytest.mark.parametrize("end", ["", "a" * 100_000])
+    def test_text_that_a_thread_has_not_written_out_is_not_that_of_the_next_block(
+        self, block: Session, end: str
+    ) -> None:
+        block(f"import threading\nend = {end!r}\nlate = threading.Thread(target=lambda: print(3, end=end))")
+        block("threading.Timer(0.1, late.start).start()")
+        time.sleep(0.5)
+        note = (
+            f"[earlier blocks' threads and processes have printed {1 + len(end)} bytes since the last block:"
+        )
+        assert block("1").output == f"{note} not shown]\n1\n"
+        assert block("1").output == "1\n"
+
+    @pytest.mark.parametrize("name", ["stdout", "stderr"])
+    def test_text_for_the_first_stream_is_that_of_the_block_that_prints_it(
+        self, block: Session, name: str
+    ) -> None:
+        write = f"sys.__{name}__.write('total: 42');"
+        assert block(f"import io, sys\nsys.{name} = io.StringIO()\n{write}").output == "total: 42"
+        assert block(write).output == "total: 42"
+        assert block("1").output == "1\n"
+
     def test_printing_child_causes_no_delay(self, block: Session) -> None:
         number = random.randint(10**8, 10**9)
         begun = time.monotonic()

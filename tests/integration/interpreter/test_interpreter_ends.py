@@ -15,6 +15,7 @@ from libs.sandbox import SandboxBusy, SandboxLimits
 from libs.sandbox.host.channel_sandbox import ChannelSandbox
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from tests.support.sandboxes import NEW_INTERPRETER, Session, alive, mark
+from tests.support.waiting import eventually
 
 LOST = "its variables are lost"
 
@@ -36,6 +37,16 @@ class TestEnds:
         assert LOST in result.output
         assert "NameError" in block("kept").output
         assert block("1").output == "1\n"
+
+    def test_block_is_not_given_to_an_interpreter_that_is_being_killed(
+        self, sandbox: ChannelSandbox, block: Session
+    ) -> None:
+        """The kernel takes some time to free the memory. Meanwhile the process still exists."""
+        for _ in range(5):
+            block("import os\nheld = b'1' * 300_000_000\nos.system(f'echo {os.getpid()} > pid')")
+            assert sandbox.run("kill -9 $(cat pid)").exit_code == 0
+            result = block("print('on')")
+            assert (result.exit_code, result.output) == (0, f"{NEW_INTERPRETER}on\n")
 
     def test_ninth_session_ends_the_one_idle_longest(self, sandbox: ChannelSandbox) -> None:
         sessions = [Session(sandbox) for _ in range(9)]
@@ -76,6 +87,98 @@ class TestEnds:
             while sum(Path(f"/proc/{pid}").exists() for pid in pids) != 7:
                 assert time.monotonic() < deadline
                 time.sleep(0.02)
+
+    @pytest.mark.docker
+    def test_sessions_that_ran_together_leave_room_for_commands(
+        self, sandbox_with: Callable[[SandboxLimits], ChannelSandbox]
+    ) -> None:
+        with sandbox_with(SandboxLimits(pids=64)) as sandbox:
+            meet = "import os, time\nopen(f'here-{os.getpid()}', 'w').close()\n"
+            wait = "while len([name for name in os.listdir() if 'here' in name]) < 20: time.sleep(0.02)"
+
+            def run(session: int) -> int:
+                longest = "\ntime.sleep(1)" if session == 0 else ""
+                return sandbox.run_python(meet + wait + longest, session=str(session), timeout=30).exit_code
+
+            with ThreadPoolExecutor(20) as pool:
+                assert set(pool.map(run, range(20))) == {0}
+            ran_last = sandbox.run_python("print(time.__name__)", session="0").output
+            assert ran_last == "time\n"
+            count = "ls here-* | while IFS=- read -r _ pid; do [ -e /proc/$pid ] && echo alive; done | wc -l"
+            eventually(lambda: sandbox.run(count).output == "8\n")
+
+    @pytest.mark.docker
+    @pytest.mark.parametrize("do", ["run", "write"])
+    def test_sessions_that_hold_all_processes_end_for_other_requests(
+        self, sandbox_with: Callable[[SandboxLimits], ChannelSandbox], do: str
+    ) -> None:
+        hog = "from threading import *\nwhile True: Thread(target=Event().wait, daemon=True).start()"
+        with sandbox_with(SandboxLimits(pids=64)) as sandbox:
+            hogging, other = Session(sandbox), Session(sandbox)
+            first = getattr(sandbox, "container_name", None)
+            assert hogging(hog).exit_code == 1
+            with ThreadPoolExecutor(8) as pool:  # more requests than ready workers
+                if do == "run":
+                    list(pool.map(lambda number: sandbox.run(f"echo > {number}"), range(8)))
+                else:
+                    list(pool.map(lambda number: sandbox.write_file(str(number), b"x"), range(8)))
+            assert sandbox.run("ls [0-7] | wc -l").output == "8\n"
+            assert getattr(sandbox, "container_name", None) == first
+            assert other.lives()
+
+    @pytest.mark.docker
+    @pytest.mark.parametrize("ended", [True, False])
+    def test_processes_of_a_block_that_fill_the_limit_end_for_the_next_command(
+        self, sandbox_with: Callable[[SandboxLimits], ChannelSandbox], *, ended: bool
+    ) -> None:
+        start = "import os, subprocess, time\nheld = []\n"
+        start += (
+            "try:\n    while True: held.append(subprocess.Popen(['sleep', '600']))\nexcept OSError: pass\n"
+        )
+        # What a time-out has killed stays a zombie until its parent collects it.
+        until = "time.sleep(60)" if ended else "1"
+        with sandbox_with(SandboxLimits(pids=64)) as sandbox:
+            hogging, other = Session(sandbox), Session(sandbox)
+            hogging(start + until, timeout=3)
+            assert sandbox.run("ls / | wc -l; echo on", timeout=10).output.endswith("\non\n")
+            assert hogging("1").output == f"{NEW_INTERPRETER}1\n"
+            assert other.lives()
+
+    @pytest.mark.docker
+    def test_block_is_refused_at_once_while_a_command_holds_all_processes(
+        self, sandbox_with: Callable[[SandboxLimits], ChannelSandbox]
+    ) -> None:
+        hog = "from threading import *\n"
+        hog += "try:\n    while True: Thread(target=Event().wait, daemon=True).start()\n"
+        hog += "except RuntimeError: open('full', 'w').close()\nEvent().wait()"
+        with sandbox_with(SandboxLimits(pids=64)) as sandbox:
+            sandbox.start()
+            with ThreadPoolExecutor(1) as pool:
+                command = pool.submit(sandbox.run, f'exec python3 -c "{hog}"', timeout=10)
+                eventually(lambda: "full" in str(sandbox.file("ls", path="/workspace")))
+                begun = time.monotonic()
+                with pytest.raises(SandboxBusy):
+                    sandbox.run_python("1", session="new", timeout=30)
+                assert time.monotonic() - begun < 5
+                assert command.result().timed_out
+
+    @pytest.mark.docker
+    def test_session_that_holds_all_processes_and_does_not_end_is_killed(
+        self, sandbox_with: Callable[[SandboxLimits], ChannelSandbox]
+    ) -> None:
+        stop = "import os, signal\nfrom threading import *\n"
+        stop += "Timer(1, os.kill, (os.getppid(), signal.SIGSTOP)).start()\n"
+        hog = "while True: Thread(target=Event().wait, daemon=True).start()"
+        with sandbox_with(SandboxLimits(pids=64)) as sandbox:
+            hogging = Session(sandbox)
+            first = getattr(sandbox, "container_name", None)
+            assert hogging(stop + hog).exit_code == 1
+            time.sleep(1.5)
+            begun = time.monotonic()
+            with ThreadPoolExecutor(8) as pool:  # more requests than ready workers
+                assert set(pool.map(lambda _: sandbox.run("echo on").output, range(8))) == {"on\n"}
+            assert time.monotonic() - begun < 10
+            assert getattr(sandbox, "container_name", None) == first
 
     @pytest.mark.docker
     @pytest.mark.parametrize(

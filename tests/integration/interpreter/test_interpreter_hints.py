@@ -49,8 +49,8 @@ class TestFigures:
             assert result.timed_out
             if block.lives():
                 break
-        named = "[a figure was not saved: the block was interrupted. The figure is closed]\n"
-        assert result.output.startswith(named * 2)
+        named = "[2 figures were not saved: the block was interrupted. The figures are closed]\n"
+        assert result.output.startswith(named)
         assert block("kept, before == os.listdir('/results'), plt.get_fignums()").output == "(1, True, [])\n"
 
     def test_interrupted_figure_leaves_no_file_and_is_named(
@@ -64,6 +64,12 @@ class TestFigures:
         output = block(f"{slow}plt.figure(FigureClass=Slow);", 2).output
         assert "[a figure was not saved: the block was interrupted. The figure is closed]\n" in output
         assert block("before == os.listdir('/results'), plt.get_fignums()").output == "(True, [])\n"
+        more = block("for each in (plt.Figure, Slow, plt.Figure, Slow): plt.figure(FigureClass=each)", 3)
+        assert "[figure saved: /results/figure-" in more.output
+        assert (
+            "[3 figures were not saved: the block was interrupted. The figures are closed]\n" in more.output
+        )
+        assert block("plt.get_fignums()").output == "[]\n"
 
 
 class TestAfterAnError:
@@ -74,6 +80,15 @@ class TestAfterAnError:
         assert output.endswith(f"KeyError: 'unit'\n{table}")
         assert "The above exception" not in output  # internal errors of pandas
         assert table not in block("1 / 0").output
+
+    def test_labels_of_a_class_of_the_block_are_only_named(self, block: Session) -> None:
+        block(
+            "import pandas as pd, time\nclass Slow:\n    def __str__(self): time.sleep(60)\n"
+            "    __repr__ = __str__\n"
+            "slow = pd.DataFrame([[1, 2]], columns=[Slow(), ('a', ('b', Slow()))])"
+        )
+        output = block("missing", 10).output
+        assert output.endswith("columns <Slow> (int64), <tuple> (int64)]\n")
 
     def test_missing_column_of_another_table_has_a_merge_hint(self, block: Session) -> None:
         output = block(

@@ -101,6 +101,11 @@ class TestExitCodes:
                 True,
             ),
             ("class A:\n    def __repr__(self):\n        exit()", "a = A()\na", False),  # all has run
+            (
+                "class Stop(SystemExit):\n    __traceback__ = property(lambda _: 1 / 0)",
+                "raise Stop(0)\nprint('end')",
+                True,
+            ),
         ],
     )
     def test_exit_before_the_end_of_a_block_is_said(

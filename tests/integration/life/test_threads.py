@@ -20,6 +20,7 @@ from libs.backends.docker import DockerExecutionBackend
 from libs.sandbox import SandboxError
 from libs.sandbox.docker.strays import THREAD_LABEL, WORKSPACE_LABEL
 from libs.sandbox.host import ChannelTree
+from libs.sandbox.host.folder_watch import _LOOK_SECONDS
 from libs.sandbox.process_owner import label_in, owner_lives
 from tests.support.commands.engines import Engines
 from tests.support.sandboxes import NEW_INTERPRETER, NEW_SANDBOX
@@ -269,6 +270,27 @@ class TestSpares:
         folder.mkdir()
         (folder / "f").write_text("kept\n")
         assert warm.run("old", "cat f") == "kept\n"
+
+    def test_spare_with_a_removed_folder_is_not_used_for_a_thread(self, warm: Threads) -> None:
+        [spare] = set(warm.containers()) - {warm.of("first").container_name}
+        warm.of("first").run("true", note_new=True)
+        (warm.root / "data").rename(warm.root / "moved")
+        (warm.root / "moved" / "in.csv").write_text("a\n")
+        data = warm.run("second", "ls /data")  # its start has made an empty folder
+        assert (data, warm.of("second").container_name != spare) == ("", True)
+        time.sleep(_LOOK_SECONDS + 0.1)
+        told = warm.of("first").run("true", note_new=True).output
+        assert told.startswith(f"{NEW_SANDBOX}[/workspace/data: another folder than before on the host, ")
+
+    @pytest.mark.parametrize("where", ["data", "threads/second/data"])
+    def test_file_in_the_place_of_a_folder_is_named(self, threads: Threads, where: str) -> None:
+        file = threads.root / where
+        file.parent.mkdir(parents=True)
+        file.write_text("a\n")
+        with pytest.raises(SandboxError, match=f"because {file} is not a folder: put a folder in its place"):
+            threads.run("second", "true")
+        file.unlink()
+        assert threads.run("second", "ls") == "data\nresults\nscripts\n"
 
     def test_missing_engine_is_reported_to_the_thread_only(
         self, make_threads: MakeThreads, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -106,6 +106,7 @@ async def test_rolled_back_approval_is_asked_again(client: LangGraphClient, serv
 
 
 async def test_killed_server_restores_its_threads(client: LangGraphClient, server: Served) -> None:
+    server.workspace.mkdir(exist_ok=True)
     (server.workspace / "go").touch()
     thread = (await client.threads.create(metadata={"title": "mine"}))["thread_id"]
     empty = (await client.threads.create(metadata={"title": "empty"}))["thread_id"]

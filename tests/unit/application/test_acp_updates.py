@@ -65,7 +65,7 @@ def test_live_output_is_throttled_and_cut() -> None:
     ("exit_code", "seconds", "told"),
     [
         (0, 0.0, "exit 0, 0.0 s"),
-        (None, 0.0, "stopped"),
+        (None, 0.0, "no exit code"),
         (125, 0.0, "exit 125"),
         (125, 2.0, "exit 125, 2.0 s"),
     ],

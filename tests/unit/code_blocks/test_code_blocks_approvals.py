@@ -17,6 +17,7 @@ from libs.middleware.approvals.approval_gate import CheckpointerRequired
 from libs.middleware.approvals.grants import standing
 from tests.support.code_loops import TASK, bash, looping, outputs, playing, python, said_to_the_model
 from tests.support.gated_agents import APPROVE, COMMAND, REJECT, TOOL, decide, questions, say, thread
+from tests.support.sandboxes import NEW_SANDBOX
 
 ONE = bash("echo one")
 TWO_BLOCKS = f"First.\n{bash('echo one')}\nThen.\n{python('print(2)')}"
@@ -93,7 +94,7 @@ async def test_approval_works_after_a_restart(tmp_path: Path) -> None:
             assert questions(waiting) != [first]
         with gated(tmp_path, *replies, saver=saver) as graph:
             result = await graph.ainvoke(decide(APPROVE), thread())
-    assert (result["status"], outputs(result)) == ("completed", ["one", "two"])
+    assert (result["status"], outputs(result)) == ("completed", ["one", f"{NEW_SANDBOX}two"])
 
 
 def test_approved_code_runs_even_if_the_message_is_changed(tmp_path: Path) -> None:

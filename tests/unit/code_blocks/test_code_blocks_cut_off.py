@@ -25,7 +25,7 @@ from tests.support.code_loops import (
     python,
     said_to_the_model,
 )
-from tests.support.sandboxes import NEW_INTERPRETER
+from tests.support.sandboxes import NEW_INTERPRETER, NEW_SANDBOX
 
 
 async def test_interrupted_reply_continues_with_recorded_results(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ async def test_reply_whose_run_was_cut_off_is_named_and_its_variables_are_told_a
     with looping(tmp_path, playing(FIRST, python("'x' in globals()"), "No."), **options) as graph:
         result = await graph.ainvoke({"messages": [HumanMessage("Go on.")]}, config)
     assert told_as_cut_off(result) == [False, True, False]
-    assert outputs(result) == [f"{NEW_INTERPRETER}False"]
+    assert outputs(result) == [f"{NEW_SANDBOX}{NEW_INTERPRETER}False"]
     assert result["status"] == "completed"
 
 

@@ -23,7 +23,7 @@ from libs.sandbox.wire.messages import BlockRequest
 
 WHILE_A_SANDBOX_STARTS = {
     *("__future__", "_collections_abc", "_ctypes", "_struct", "errno", "fcntl", "genericpath", "libs"),
-    *("os", "os.path", "posixpath", "select", "stat", "_stat", "struct"),
+    *("os", "os.path", "posixpath", "resource", "select", "stat", "_stat", "struct"),
     *("libs.sandbox", "libs.sandbox.guest", "libs.sandbox.guest.workers", "libs.sandbox.wire"),
     *(f"libs.sandbox.wire.{name}" for name in ("frames", "messages")),
     *(f"libs.sandbox.guest.{name}" for name in ("boot", "guest_stdio", "seccomp", "supervisor", "worker")),
@@ -257,14 +257,18 @@ def test_signals_that_cannot_be_held_are_delivered(monkeypatch: pytest.MonkeyPat
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
 
 
-def test_forked_process_knows_that_the_workspace_was_removed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("removed_before", [False, True])
+def test_forked_process_knows_that_the_workspace_was_removed(tmp_path: Path, *, removed_before: bool) -> None:
     folder = tmp_path / "workspace"
     folder.mkdir()
-    program = """if True:
-        import os
+    program = f"""if True:
+        import os, sys
+        if {removed_before}:
+            os.rmdir(os.getcwd())
         from libs.sandbox.guest.workers.removed_folders import workspace_is_removed
         print(workspace_is_removed(), flush=True)
-        os.rmdir(os.getcwd())
+        if not {removed_before}:
+            os.rmdir(os.getcwd())
         if os.fork() == 0:
             print(workspace_is_removed(), flush=True)
         else:
@@ -279,4 +283,4 @@ def test_forked_process_knows_that_the_workspace_was_removed(tmp_path: Path) -> 
         text=True,
         check=True,
     )
-    assert done.stdout == "False\nTrue\n"
+    assert done.stdout == f"{removed_before}\nTrue\n"

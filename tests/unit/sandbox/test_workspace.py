@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from libs.sandbox import workspace
+from libs.sandbox.host.folder_watch import FolderWatch
 from libs.sandbox.workspace import (
     FOLDERS,
     Folders,
@@ -98,6 +99,15 @@ def test_path_without_a_folder_has_none(tmp_path: Path) -> None:
     for name in ("missing", "file", "file/below", "circle"):
         assert folder_at(tmp_path / name) is None
     assert folder_at(tmp_path)
+
+
+def test_workspace_that_is_gone_when_its_sandbox_starts_counts_as_gone(tmp_path: Path) -> None:
+    watch = FolderWatch(lambda: Folders((folder_at(tmp_path / "gone"),)))
+    watch.begin()
+    assert watch.outdated()
+    without_workspace = FolderWatch(lambda: Folders((None,), workspace=False))
+    without_workspace.begin()
+    assert not without_workspace.outdated()
 
 
 def test_mounts_below_the_folders_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

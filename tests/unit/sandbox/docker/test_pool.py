@@ -12,12 +12,12 @@ import pytest
 
 from libs.sandbox import SandboxError
 from libs.sandbox.docker.container import DockerSandbox
-from libs.sandbox.host import Channel
+from libs.sandbox.host import OUTSIDE, Channel
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from libs.sandbox.host.thread_notes import NewSandboxNotes
 from libs.sandbox.pool.by_thread import SandboxesByThread
 from libs.sandbox.pool.per_thread import SandboxPool
-from libs.sandbox.workspace import thread_folder
+from libs.sandbox.workspace import Folders, thread_folder
 from tests.support.sandboxes import NEW_INTERPRETER, NEW_SANDBOX
 from tests.support.waiting import eventually
 
@@ -88,13 +88,66 @@ def test_next_sandbox_object_of_a_thread_says_what_is_gone(
     assert outputs() == ["on\n", "True\n"]
 
 
+def test_other_sandbox_object_with_the_folder_says_what_is_not_there(tmp_path: Path) -> None:
+    def command(sandbox: LocalSandbox, thread: str = "thread") -> str:
+        threads.append(thread)
+        return sandbox.run("echo on", note_new=True).output
+
+    threads: list[str] = []
+    with LocalSandbox(tmp_path / "one", thread=lambda: threads[-1]) as first:
+        assert command(first) == "on\n"
+        with LocalSandbox(tmp_path / "one", thread=lambda: threads[-1]) as second:
+            assert command(second, "another thread") == "on\n"
+            assert [command(second), command(second)] == [f"{NEW_SANDBOX}on\n", "on\n"]
+            with LocalSandbox(tmp_path / "two", thread=lambda: threads[-1]) as elsewhere:
+                assert command(elsewhere) == "on\n"
+            assert command(first).startswith("[another sandbox than before runs this: ")
+            assert command(first) == "on\n"
+            assert [command(each, OUTSIDE) for each in (first, second)] == ["on\n", "on\n"]
+            first.close()
+            assert command(first, OUTSIDE) == f"{NEW_SANDBOX}on\n"
+            assert command(first) == f"{NEW_SANDBOX}on\n"
+        first.close()
+        assert [command(first), command(first)] == [f"{NEW_SANDBOX}on\n", "on\n"]
+
+
+def test_note_about_a_new_sandbox_names_other_folders_that_were_replaced() -> None:
+    notes = NewSandboxNotes()
+    data: dict[str, tuple[int, int] | None] = {}
+    mounts: set[bytes] = set()
+
+    def told(sandbox: int) -> str:
+        folders = Folders(((1, 0), *data.values()), frozenset(mounts))
+        notes.started(sandbox, folders, tuple(data), made=False)
+        note = notes.note("thread", sandbox, notes, filled=False, earlier=False)
+        notes.called("thread", sandbox, notes)
+        return note
+
+    assert told(0) == ""
+    data |= {"/data": (1, 1), "/skills": (1, 2)}
+    assert [told(1), told(2)] == [NEW_SANDBOX, NEW_SANDBOX], "the first known folders replace no others"
+    data["/data"] = (1, 3)
+    other = "[/data: another folder than before on the host, so its files may differ]\n"
+    assert [told(3), told(4)] == [NEW_SANDBOX + other, NEW_SANDBOX]
+    data["/skills"] = None
+    assert told(5) == NEW_SANDBOX
+    mounts.add(b"32 /workspace/data")
+    below = (
+        "[on the host, a file system was mounted below the workspace or a mounted folder, or was unmounted: "
+        "files there may differ]\n"
+    )
+    assert [told(6), told(7)] == [NEW_SANDBOX + below, NEW_SANDBOX]
+    mounts.clear()
+    assert told(8) == NEW_SANDBOX + below
+
+
 @pytest.mark.parametrize("made", [True, False])
 def test_folder_that_a_start_has_made_is_another_one_whatever_its_inode(*, made: bool) -> None:
-    notes, inode = NewSandboxNotes(), (1, 1)
-    notes.started(1, inode, made=True)
-    notes.called("thread", 1)
-    notes.started(2, inode, made=made)
-    note = notes.note("thread", 2, filled=False, earlier=False)
+    notes, folders = NewSandboxNotes(), Folders(((1, 1),))
+    notes.started(1, folders, (), made=True)
+    notes.called("thread", 1, notes)
+    notes.started(2, folders, (), made=made)
+    note = notes.note("thread", 2, notes, filled=False, earlier=False)
     assert ("the workspace folder was replaced" in note) is made
 
 

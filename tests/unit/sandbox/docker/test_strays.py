@@ -71,11 +71,11 @@ def test_malformed_label_is_not_a_stray() -> None:
 class Listing:
     """The part of a Docker client that a sweep uses. The id `refused` is not removed."""
 
-    def __init__(self, *listed: tuple[str, list[str]]) -> None:
-        dead = finished("from libs.sandbox.process_owner import owner_label; print(owner_label())")
-        labels = {OWNER_LABEL: dead.strip()}
+    def __init__(self, *listed: dict[str, Any]) -> None:
+        gone = finished("from libs.sandbox.process_owner import owner_label; print(owner_label())")
+        common = {"State": "running", "Labels": {OWNER_LABEL: gone.strip()}}
         self.api = self
-        self._listed = [{"Id": number, "Names": names, "Labels": labels} for number, names in listed]
+        self._listed = [common | container for container in listed]
         self.removed: list[str] = []
 
     def containers(self, **_: Any) -> list[dict[str, Any]]:
@@ -91,7 +91,22 @@ class Listing:
 
 def test_nameless_or_refused_container_does_not_stop_the_sweep(caplog: pytest.LogCaptureFixture) -> None:
     """The Engine lists a container without a name while it is being removed."""
-    client: Any = Listing(("nameless-0123456789", []), ("refused", ["/one"]), ("2", ["/two"]))
+    client: Any = Listing(
+        {"Id": "nameless-0123456789", "Names": []},
+        {"Id": "refused", "Names": ["/one"]},
+        {"Id": "2", "Names": ["/two"]},
+    )
     assert remove_strays(client) == ["nameless-012", "two"]
     assert client.removed == ["nameless-0123456789", "2"]
     assert "one is not removed" in caplog.text
+
+
+def test_dead_container_is_removed_although_its_owner_lives() -> None:
+    """An Engine that is killed during a removal leaves the container in the state `dead`."""
+    labels = {OWNER_LABEL: owner_label()}
+    client: Any = Listing(
+        {"Id": "1", "Names": ["/one"], "State": "dead", "Labels": labels},
+        {"Id": "2", "Names": ["/two"], "State": "exited", "Labels": labels},
+    )
+    assert remove_strays(client) == ["one"]
+    assert client.removed == ["1"]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from libs.backends.docker import deepagents_results as answers
+from libs.lite.lite_tools import ToolFailed, call_tool
 from libs.sandbox import FileFailed
 from libs.sandbox.host.local_sandbox import LocalSandbox
 
@@ -44,3 +45,11 @@ def test_read_only_workspace_is_the_cause_of_a_failed_change(disk: Path) -> None
         assert str(answers.edit("/workspace/a", "old", failed.value).error).endswith(WHY)
         assert answers.upload("/workspace/a", failed.value).error == WHY
         assert sandbox.read_file(f"{disk}/file") == b"old"
+
+
+def test_read_only_folder_is_the_cause_in_run_lite(disk: Path) -> None:
+    (disk / "file").write_text("old")
+    subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+    for path in ("file", "new"):
+        with pytest.raises(ToolFailed, match=f"'{path}' failed: Read-only file system"):
+            call_tool(disk, "write_file", {"filePath": path, "content": "x"})

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from libs.exec_tool import execution_spans as spans
 from libs.exec_tool import program_folder as folder
+from libs.exec_tool.changed_files import Collected, collected
 from libs.exec_tool.execute_code_call import Call
 from libs.exec_tool.outcome import (
     COMMAND_NOT_FOUND,
@@ -27,6 +28,7 @@ from libs.exec_tool.outcome import (
     why_failed,
     with_reasons,
 )
+from libs.exec_tool.program_end import END
 from libs.exec_tool.program_start import BASH_SYNTAX, RECORD, start_command
 from libs.redaction import MARK
 from libs.sandbox import OnOutput, RunResult, SandboxBusy, SandboxDied, declared_uses
@@ -36,7 +38,7 @@ __all__ = ["COLLECT_SECONDS", "Visit"]
 
 COLLECT_SECONDS = 20.0
 """Time limit for collecting files and counters, in addition to the program's time."""
-_NOTHING = folder.Collected({}, (), ())
+_NOTHING = Collected({}, (), ())
 _TRIES = 3
 """Attempts to start a command while processes of the program use up the process limit."""
 _END_SECONDS = 5.0
@@ -152,13 +154,13 @@ class Visit:
             }
         return variables
 
-    async def _look(self, *, failed: bool) -> tuple[folder.Collected, str]:
+    async def _look(self, *, failed: bool) -> tuple[Collected, str]:
         """Read the kernel's counters. Return what has changed, and a note about what is missing."""
         why = "it left no room for another process."
         for _ in range(_TRIES):
             try:
-                self.kernel = await self._ended_all(folder.END + COUNT + (ROUTES + DISK) * failed)
-                found = await folder.collected(self.sandbox, self.before, self.links)
+                self.kernel = await self._ended_all(END + COUNT + (ROUTES + DISK) * failed)
+                found = await collected(self.sandbox, self.before, self.links)
                 left_out = _left_out(found.left_out, found.stale if self.keeps_files else ())
                 notes = (_ended(self.kernel.left), left_out, _redacted(found.redacted))
                 return found, " ".join(filter(None, notes))

@@ -57,7 +57,7 @@ class Counted:
 
 
 def counted(output: str) -> Counted:
-    """Read the output of `program_folder.END`, COUNT, ROUTES and DISK, for cgroup v1 and v2."""
+    """Read the output of `program_end.END`, COUNT, ROUTES and DISK, for cgroup v1 and v2."""
     found: dict[str, int] = {}
     lines = [line.split() for line in output.splitlines()]
     for names, values in pairwise(lines):

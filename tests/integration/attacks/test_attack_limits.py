@@ -173,8 +173,8 @@ def test_all_resources_exhausted_at_once(small: DockerExecutionBackend, engines:
     """Background programs hold everything, and no process is left: the next command fails with an error.
 
     The error ends the background programs, so the command after it works in the same container. Resources
-    that outlive their process are still taken then. No program takes all memory: for that, the kernel may kill
-    any of the others.
+    that outlive their process are still taken then. No program takes all memory, because the kernel may kill
+    any program for that.
     """
     for index, hoarder in enumerate(REFUSED.values()):
         small.write(f"/workspace/hoard-{index}.py", HOARD.replace("TAKE", hoarder.take))

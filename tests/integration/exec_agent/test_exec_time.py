@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from libs.exec_tool import program_folder
+from libs.exec_tool import changed_files
 from libs.exec_tool import program_visit as visit
 from libs.exec_tool.program_runner import CodeRunner
 from tests.support.exec_runners import runner, spare_ready
@@ -79,7 +79,7 @@ def test_collecting_has_its_own_time_limit(tmp_path: Path, monkeypatch: pytest.M
 def test_small_files_come_back_beside_files_that_take_long_to_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(program_folder, "_READ_SECONDS", 2.0)
+    monkeypatch.setattr(changed_files, "_READ_SECONDS", 2.0)
     code = """
 for number in range(3000):
     with open(f"empty {number}", "wb") as file:

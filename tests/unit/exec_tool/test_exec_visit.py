@@ -86,7 +86,7 @@ async def test_processes_that_are_ended_in_several_attempts_are_told(
             raise SandboxBusy("Busy.", hint="")
         return program_visit._NOTHING
 
-    monkeypatch.setattr(program_visit.folder, "collected", collected)
+    monkeypatch.setattr(program_visit, "collected", collected)
     result = await Visit(cast("Any", Full(None)), Call(code="1"), {}, None).run(9, None, Metrics())
     assert result.note.startswith(f"The program left {left} running: what was not finished was ended.")
 

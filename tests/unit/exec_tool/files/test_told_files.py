@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from libs.exec_tool.program_folder import Collected, collected
+from libs.exec_tool.changed_files import Collected, collected
 from libs.sandbox import FileFailed
 from libs.sandbox.pool import Fresh
 

@@ -12,8 +12,9 @@ from typing import cast
 
 import pytest
 
-from libs.exec_tool import program_folder
-from libs.exec_tool.program_folder import Collected, collected, program_path, put_in
+from libs.exec_tool import changed_files
+from libs.exec_tool.changed_files import Collected, collected
+from libs.exec_tool.program_folder import program_path, put_in
 from libs.persistence import FileContent, mode_of
 from libs.redaction import SecretFilter
 from libs.sandbox import FOLDERS
@@ -174,7 +175,7 @@ def test_own_folder_of_the_sandbox_is_left_out_and_named(
 def test_files_over_the_count_are_left_out(
     root: Path, collect: Callable[..., Collected], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(program_folder, "MOST_FILES", 5)
+    monkeypatch.setattr(changed_files, "MOST_FILES", 5)
     for name in (*map(str, range(20)), "old"):
         (root / name).write_text("x")
     found = collect(old=b"1")
@@ -185,7 +186,7 @@ def test_files_over_the_count_are_left_out(
 def test_removed_files_make_room_for_new_ones(
     root: Path, collect: Callable[..., Collected], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(program_folder, "MOST_FILES", 2)
+    monkeypatch.setattr(changed_files, "MOST_FILES", 2)
     for name in ("stays", "new"):
         (root / name).write_text("x")
     found = collect(stays=b"x", a=b"1", b=b"2")
@@ -270,7 +271,7 @@ def test_files_that_were_not_read_in_time_are_named(
     root: Path, collect: Callable[..., Collected], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "file").write_text("x")
-    monkeypatch.setattr(program_folder, "_READ_SECONDS", -1)
+    monkeypatch.setattr(changed_files, "_READ_SECONDS", -1)
     found = collect(file=b"y", gone=b"z")
     assert found == Collected(
         {}, ("gone",), (("file", "Cannot open: The time was used up before it was read"),), ("file",)

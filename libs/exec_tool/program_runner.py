@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,11 +14,11 @@ from weakref import WeakValueDictionary
 from pydantic import ValidationError
 
 from libs.exec_tool import execution_spans as spans
-from libs.exec_tool.execute_code_call import Binary, Call, explained, in_another
+from libs.exec_tool.execute_code_call import Binary, Call, explained
 from libs.exec_tool.execution_record import ExecutionRecord, ThreadFiles, written
-from libs.exec_tool.outcome import ExecResult, Metrics, quoted_path
-from libs.exec_tool.package_sets import Dependencies, NotInstalled
-from libs.exec_tool.program_visit import Visit
+from libs.exec_tool.outcome import ExecResult
+from libs.exec_tool.package_sets import Dependencies
+from libs.exec_tool.program_execution import Executor
 from libs.redaction import Redact
 from libs.sandbox import CommandInterrupted, OnOutput, SandboxDied, SandboxError
 from libs.sandbox.host import CommandRecords, Once, blocking
@@ -28,10 +27,6 @@ from libs.sandbox.pool import FreshSandboxes
 __all__ = ["CodeRunner"]
 
 _AGAIN = "Send the call again, corrected."
-_RENAME = "Choose another name, or have a program remove the file of the thread first."
-_LEAST = 0.05
-"""Seconds that a program needs at least."""
-
 
 WhileRunning = Callable[[str], AbstractAsyncContextManager[set[str] | None]]
 """Gives a set if a program runs without network, before its effect is decided on. The set gets the hosts that
@@ -90,14 +85,12 @@ class CodeRunner:
         workspace_of: Callable[[str], str] = lambda thread: f"thread {thread}",
     ) -> None:
         self._sandboxes = sandboxes
-        self._seconds = seconds
-        self._dependencies = dependencies
         self._files = files
         self._records = records
         self._redact = redact
-        self._read_only = frozenset(read_only)
         self._while_running = while_running
         self._stays = stays
+        self._executor = Executor(sandboxes, seconds, dependencies, files, frozenset(read_only), stays)
         self._workspace_of = workspace_of
         # A lock disappears with its last user.
         self._turns: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
@@ -164,7 +157,7 @@ class CodeRunner:
             recorded: whether the program has run, and its effect was decided on since: its files stay. Then
                 the result is only looked up.
         """
-        if closed := next(filter(self._is_read_only, call.files), None):
+        if closed := next(filter(self._executor.is_read_only, call.files), None):
             why = f"files: {closed} lies in a folder that can only be read: choose another one."
             return ExecResult.failed("input", why, _AGAIN)
         workspace = partial(self._workspace_of, thread)
@@ -185,7 +178,7 @@ class CodeRunner:
             # Each execution of a thread needs the files of the previous one.
             lock = self._turns.setdefault(place, asyncio.Lock()) if self.keeps_files else asyncio.Lock()
             async with lock, self._while_running(thread) as unreached:
-                return await self._execute(call, thread, on_output, unreached, begun)
+                return await self._executor.run(call, thread, on_output, unreached, begun)
 
         with nullcontext() if recorded else spans.part("execute_code") as span:
             try:
@@ -208,133 +201,6 @@ class CodeRunner:
             if not recorded:
                 spans.record(span, call, thread, result)
         return result
-
-    async def _execute(
-        self,
-        call: Call,
-        thread: str,
-        on_output: OnOutput | None,
-        unreached: set[str] | None,
-        started: asyncio.Event,
-    ) -> ExecResult:
-        begun = time.monotonic()
-        metrics = Metrics()
-        folder: str | None = None
-        if call.dependencies and self._dependencies is None:
-            return ExecResult.failed(
-                "dependency",
-                "Additional packages are not available here.",
-                "Do without `dependencies`.",
-            )
-        if call.dependencies and self._dependencies:
-            packages = call.dependencies
-            line = f"installing {', '.join(packages)} …\n".encode()
-            try:
-                with spans.part("install"):
-                    ready = await self._dependencies.ready(
-                        packages, self._seconds, lambda: on_output(line) if on_output else None
-                    )
-            except NotInstalled as error:
-                took = time.monotonic() - begun
-                metrics = Metrics(install=took, total=took, cache_hit=False)
-                return ExecResult.failed(
-                    "timeout" if error.late else "dependency", str(error), error.hint, metrics
-                )
-            metrics = Metrics(install=time.monotonic() - begun, cache_hit=ready.cache_hit)
-            folder = ready.path
-        try:
-            result = await self._visited(
-                call,
-                thread,
-                on_output,
-                folder=folder,
-                deadline=begun + self._seconds,
-                metrics=metrics,
-                unreached=unreached,
-                started=started,
-            )
-        except TimeoutError:
-            result = ExecResult.failed(
-                "timeout",
-                f"The {self._seconds:g} s of this execution were used up before the program was started.",
-                "Send the program again: packages that are installed stay. Ask the person to raise "
-                "EXEC_SECONDS if that happens again.",
-                metrics,
-            )
-        if closed := sorted(filter(self._is_read_only, result.files)):
-            result = replace(
-                result, files={path: data for path, data in result.files.items() if path not in closed}
-            ).noted(
-                f"{len(closed)} of the program's files were not returned, because nothing is kept there: "
-                f"{quoted_path(closed[0])}."
-            )
-        changed = written(call, result)
-        if self._files and (changed or result.removed):
-            try:
-                await self._files.keep(thread, changed, result.removed)
-                if self._stays and unreached is None:
-                    result = result.noted(await self._stays(thread, changed))
-            except SandboxError as error:  # the output is returned anyway
-                result = result.noted(f"Its files are not kept: {error} {error.hint}")
-        return replace(result, metrics=replace(result.metrics, total=time.monotonic() - begun))
-
-    async def _visited(
-        self,
-        call: Call,
-        thread: str,
-        on_output: OnOutput | None,
-        *,
-        folder: str | None,
-        deadline: float,
-        metrics: Metrics,
-        unreached: set[str] | None,
-        started: asyncio.Event,
-    ) -> ExecResult:
-        """Run the program in a sandbox. `deadline` is a time of the monotonic clock.
-
-        `started` is set when the program starts.
-
-        Raises:
-            TimeoutError: the program did not start before the deadline.
-        """
-        async with AsyncExitStack() as stack:
-            async with asyncio.timeout(deadline - time.monotonic()):
-                kept = await self._files.files(thread) if self._files else {}
-                before = {path: content for path, content in kept.items() if not self._is_read_only(path)}
-                before |= await asyncio.to_thread(lambda: call.contents)
-                if inner := in_another(before):
-                    why = (
-                        f"files: {quoted_path(inner[0])} lies in a folder that has the name of another file; "
-                        "one of the two is the thread's."
-                    )
-                    return ExecResult.failed("input", why, _RENAME, metrics)
-                since = time.monotonic()
-                with spans.part("sandbox"):
-                    sandbox = await stack.enter_async_context(self._sandboxes.one(thread))
-                if unreached is not None:
-                    stack.callback(unreached.update, stack.enter_context(sandbox.without_network()))
-                visit = Visit(
-                    sandbox,
-                    call,
-                    before,
-                    folder,
-                    keeps_files=self.keeps_files,
-                    links=self._read_only,
-                    installs=self._dependencies is not None and self._dependencies.installs,
-                )
-                with spans.part("fill"):
-                    refused = await visit.fill()
-            metrics = replace(metrics, sandbox=time.monotonic() - since)
-            if refused:
-                return ExecResult(error=refused, metrics=metrics)
-            left = deadline - time.monotonic()
-            if left < _LEAST:
-                raise TimeoutError
-            started.set()
-            return await visit.run(left, on_output, metrics)
-
-    def _is_read_only(self, path: str) -> bool:
-        return path.partition("/")[0] in self._read_only
 
 
 def _sendable(content: Any) -> Any:

@@ -12,6 +12,7 @@ from unittest import mock
 import pytest
 
 from libs.exec_tool.outcome import ExecResult
+from libs.exec_tool.program_execution import Executor
 from libs.exec_tool.program_runner import CodeRunner
 from libs.sandbox.host.records import log_file
 from libs.sandbox.host.records.command_log import CommandRecords
@@ -43,7 +44,7 @@ async def test_executions_with_common_files_take_turns(
         running.pop()
         return ExecResult()
 
-    monkeypatch.setattr(runner, "_execute", execute)
+    monkeypatch.setattr(Executor, "run", execute)
     await asyncio.gather(*(runner.arun("1", thread=thread) for thread in threads))
     assert max(counts) == most
 
@@ -87,7 +88,7 @@ async def test_call_that_is_cancelled_before_its_program_starts_may_run_again(
             await asyncio.sleep(60)
             raise AssertionError
 
-        monkeypatch.setattr(runner, "_execute", execute)
+        monkeypatch.setattr(Executor, "run", execute)
         first = asyncio.create_task(runner.arun("1", key="k"))
         await waiting.wait()
         first.cancel()

@@ -163,7 +163,7 @@ class Supervisor:
         if workspace_is_removed():
             self._end(job.stream, Ending.REMOVED)
             return
-        if self._workers.makes_room and (job.kind != Worker.FILE or not self._workers.idle(job.kind)):
+        if self._workers.room.is_made and (job.kind != Worker.FILE or not self._workers.idle(job.kind)):
             self._waiting.append(job)  # it needs another process
             return
         if job.session is not None:
@@ -172,7 +172,7 @@ class Supervisor:
             if child is None and self._workers.background.end_all():
                 self._end(job.stream, Ending.BUSY)  # it says what was ended
                 return
-            if child.job if child else self._workers.end_largest_session():
+            if child.job if child else self._workers.room.make():
                 self._waiting.append(job)
                 return
         elif not self._workers.idle(job.kind) and len(self._streams) >= self._most:
@@ -180,13 +180,13 @@ class Supervisor:
             return
         elif job.kind == Worker.RUN and self._workers.background.end_if_all_taken():
             pass  # the answer says what was ended
-        elif job.kind == Worker.RUN and self._workers.end_session_that_fills_the_limit():
+        elif job.kind == Worker.RUN and self._workers.room.make_if_full():
             self._waiting.append(job)
             return
         else:
             child = self._workers.take(job.kind)
             if child is None and not self._workers.background.end_all():
-                if self._workers.end_largest_session():
+                if self._workers.room.make():
                     self._waiting.append(job)
                     return
                 if not self._streams:
@@ -244,7 +244,7 @@ class Supervisor:
         # Busy: the worker could not start a process.
         busy = ending == Ending.BUSY and not self._workers.background.end_all()
         # At least one process: this worker itself has none that could end.
-        if busy and job.ended_by is None and self._workers.end_largest_session(least=1):
+        if busy and job.ended_by is None and self._workers.room.make(least=1):
             self._waiting.append(job)
         else:
             answer = ANSWER.pack(ending, idle) + payload[ANSWER.size :]

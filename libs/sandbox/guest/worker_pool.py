@@ -20,7 +20,8 @@ from libs.sandbox.guest.workers.kill_process_trees import (
     parent_of,
     stop_trees,
 )
-from libs.sandbox.guest.workers.process_limit import most_processes, processes
+from libs.sandbox.guest.workers.process_limit import most_processes
+from libs.sandbox.guest.workers.room import Room
 from libs.sandbox.wire.frames import Worker
 
 TYPE_CHECKING = False
@@ -41,10 +42,6 @@ _PROCESSES_PER_IDLE = 10
 """Processes of the limit for each idle worker of a kind. A worker has up to two processes."""
 _PROCESSES_PER_SESSION = 8
 """Processes of the limit for each idle interpreter. An interpreter has two processes."""
-_LEAST_FREE = 4
-"""Processes that a command may need. With fewer, an idle interpreter that holds most of the limit ends."""
-_ROOM_SECONDS = 2.5
-"""Seconds until an interpreter that ends for another process is killed. Its processes end within 2 s."""
 _YOUNG = 1.0
 """Age in seconds below which a killed worker counts as harm. `kill -9 -1` kills older workers, too."""
 
@@ -70,7 +67,7 @@ class WorkerPool:
         """Descriptor -> worker, for both pipes of each."""
         self.background = Background(self._children)
         self._idle: dict[int, list[Child]] = {kind: [] for kind in _SPARE}
-        self._limit = limit = most_processes()
+        limit = most_processes()
         self._most_idle = (
             _MOST_IDLE if limit is None else min(_MOST_IDLE, max(2, limit // _PROCESSES_PER_IDLE))
         )
@@ -79,10 +76,7 @@ class WorkerPool:
         """Idle interpreters that are kept after more have run at once. None: no process limit is known."""
         if limit is not None:
             self._most_sessions = max(MOST_SESSIONS, limit // _PROCESSES_PER_SESSION)
-        self._making_room: Child | None = None
-        """The interpreter that ends so that another process can start."""
-        self._room_at: float | None = None
-        """When that interpreter is killed."""
+        self.room = Room(self._sessions, self._children, self.dismiss, limit)
         self._paused = False
         # The first command needs one worker only. The others are made a little later.
         self._fill_at: float | None = time.monotonic() + _FILL_SECONDS
@@ -251,16 +245,13 @@ class WorkerPool:
 
     def times(self) -> list[float]:
         """Return the times at which `on_time` has work (time.monotonic)."""
-        return [at for at in (self._fill_at, self._retire_at, self._room_at) if at is not None]
+        return [at for at in (self._fill_at, self._retire_at, self.room.kill_at) if at is not None]
 
     def on_time(self, now: float) -> None:
         """Do the work that is due."""
         if self._fill_at is not None and now >= self._fill_at:
             self._fill()
-        if self._room_at is not None and now >= self._room_at:
-            self._room_at = None
-            if self.makes_room and self._making_room:
-                self._making_room.kill()
+        self.room.on_time(now)
         if self._retire_at is not None and now >= self._retire_at:
             self._retire_at = None
             for kind, idle in self._idle.items():
@@ -280,35 +271,6 @@ class WorkerPool:
     def renew(self) -> None:
         """Kill the waiting shells. A command may have written to them, and they run what it wrote."""
         kill_trees(*(child.pid for idle in self._idle.values() for child in idle))
-
-    def end_largest_session(self, least: int = 0) -> bool:
-        """Let the idle interpreter with the most processes and threads end. Return whether one ends.
-
-        One ends at a time, because its processes may be enough for several requests. `least`: the fewest
-        processes and threads of an interpreter that is worth it.
-        """
-        if self.makes_room:
-            return True
-        self._making_room = child = self._sessions.take_largest(least)
-        if child:
-            self._room_at = time.monotonic() + _ROOM_SECONDS
-            self.dismiss(child)
-        return child is not None
-
-    def end_session_that_fills_the_limit(self) -> bool:
-        """Let an idle interpreter end that holds most of the process limit, if that is nearly used up.
-
-        Ended processes that the interpreter has not collected count, too. Return whether one ends.
-        """
-        if self._limit is None or not self._sessions.resting or processes() <= self._limit - _LEAST_FREE:
-            return False
-        return self.end_largest_session(least=self._limit // 2)
-
-    @property
-    def makes_room(self) -> bool:
-        """Whether an interpreter ends at the moment so that another process can start."""
-        child = self._making_room
-        return child is not None and self._children.get(child.reader) is child
 
     def reap(self) -> None:
         """Continue stopped workers and collect ended orphans."""

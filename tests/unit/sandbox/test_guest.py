@@ -40,6 +40,7 @@ WHILE_A_SANDBOX_STARTS = {
             "memory_kills",
             "removed_folders",
             "process_limit",
+            "room",
             "process_worker",
             "shells",
             "skill_commands",

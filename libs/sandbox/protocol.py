@@ -130,10 +130,12 @@ class Sandbox(Tree, Protocol):
                 that one. The note says so if the workspace folder, or a folder mounted to read, was replaced
                 since, or if a file system below them was mounted or unmounted. A new folder with the inode of
                 the old one is noticed only if it is the workspace, and there was no folder when the sandbox
-                started. The sandboxes of this program with the same workspace folder know of each other's
-                calls. With a command log, the calls of earlier programs count, too, but not whether their
-                folders were replaced. A program remembers at least the latest 10,000 threads. Another note
-                names read-only folders that were gone on the host when last looked at, up to a second before.
+                started. A file system that is mounted in the place of another one while no sandbox runs is
+                noticed only if its id, its device or its root differs. The sandboxes of this program with the
+                same workspace folder know of each other's calls. With a command log, the calls of earlier
+                programs count, too, but not whether their folders were replaced. A program remembers at least
+                the latest 10,000 threads. Another note names read-only folders that were gone on the host
+                when last looked at, up to a second before.
             alone: whether what the command leaves running has ended before the next request to the sandbox
                 begins, also if this is cancelled.
             uses: tools of MCP servers, `server.tool`, that programs of the command may call until its end,

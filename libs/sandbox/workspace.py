@@ -147,9 +147,10 @@ class Folders:
 
 
 def mounts_below(folders: Iterable[Path]) -> frozenset[bytes]:
-    """Return what is mounted below the folders. A container that runs does not see later mounts.
+    """Return what is mounted below the folders: id, device, root and place of each mount.
 
-    Systems other than Linux do not tell.
+    The kernel gives the id of a mount that is gone to the next one, and the device too, unless a container
+    still has it. A container that runs does not see later mounts. Systems other than Linux do not tell.
     """
     # The kernel writes these characters as octal numbers: proc(5).
     roots = [
@@ -161,7 +162,9 @@ def mounts_below(folders: Iterable[Path]) -> frozenset[bytes]:
     except FileNotFoundError:
         return frozenset()
     return frozenset(
-        b" ".join((number, place)) for number, _, _, _, place in mounts if place.startswith(tuple(roots))
+        b" ".join((number, device, root, place))
+        for number, _, device, root, place in mounts
+        if place.startswith(tuple(roots))
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
@@ -94,6 +94,9 @@ class ClusterSandbox(ChannelSandbox):
         self._spares = spares
         self._egress = egress
         self._wanted = node
+
+    def _mounted_at(self) -> Sequence[str]:
+        return tuple(self._read_only)
 
     def _connect(self) -> Channel:
         if self._spares is None:

@@ -310,6 +310,8 @@ class ChannelSandbox(SandboxRequests):
     async def atree(
         self, do: str, *, content: bytes = b"", feed: Feed | None = None, size: int = 0, **arguments: Any
     ) -> tuple[dict[str, Any], bytes, bytes]:
+        if do == "walk":
+            arguments["own_mounts"] = self._mounted_at()
         seconds, payload = tree_request(do, len(content) + size, arguments)
         call, answer = await self._ask(payload, seconds, content=content, feed=feed, redacted=False)
         message, data = await decoded(call, answer, lambda: file_result(call, answer, seconds))

@@ -94,7 +94,7 @@ class SandboxLife(ABC):
         return Folders((folder_at(self.root),))
 
     def _mounted_at(self) -> Sequence[str]:
-        """Return the paths inside of the other folders, in the order of `_folders_there`."""
+        """Return the paths inside of the folders that are mounted to read, ordered as by `_folders_there`."""
         return ()
 
     @property

@@ -123,9 +123,10 @@ def test_mounts_below_the_folders_are_known(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(workspace, "_MOUNTS", table)
     folders = (Path("/work space"), Path("/skills"))
     before = Folders(((1, 2), None), mounts_below(folders))
-    assert before.mounts == {b"32 /work\\040space/data", b"34 /skills/a"}
-    table.write_text(lines[0])
-    assert replaced(before, Folders(before.places, mounts_below(folders)))
+    assert before.mounts == {b"32 0:3 / /work\\040space/data", b"34 0:5 / /skills/a"}
+    for later in ("", "34 30 0:6 / /skills/a rw\n", "34 30 0:5 /b /skills/a rw\n"):
+        table.write_text("\n".join((*lines[:4], later)))
+        assert replaced(before, Folders(before.places, mounts_below(folders)))
     assert not replaced(before, before)
     table.unlink()
     assert mounts_below(folders) == frozenset()

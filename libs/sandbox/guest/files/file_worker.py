@@ -153,7 +153,12 @@ class FileWorker:
         if mark and not self._latest_walk.holds(mark):
             return {"forgotten": True}
         changes, piece, answer = self._latest_walk.walk(
-            mark, log, request["most"], request["again"], request["seconds"]
+            mark,
+            log,
+            request["most"],
+            request["again"],
+            request["seconds"],
+            own_mounts=request["own_mounts"],
         )
         self._send(stream, _encoded(changes))
         self._send(stream, piece, Fd.ERR)

@@ -37,7 +37,14 @@ class LatestWalk:
         return mark == self._mark != ""
 
     def walk(
-        self, mark: str, log: bytes, most: int, again: Collection[str], seconds: float
+        self,
+        mark: str,
+        log: bytes,
+        most: int,
+        again: Collection[str],
+        seconds: float,
+        *,
+        own_mounts: Collection[str] = (),
     ) -> tuple[dict[str, Any], bytes, dict[str, Any]]:
         """Walk the workspace: see `walk`.
 
@@ -52,7 +59,7 @@ class LatestWalk:
         """
         known = self._known if mark else _known_of(log)
         self._mark, self._known = "", {}  # what a failed walk has found is not known to the caller
-        changes, found, new = walk(known, most, again, seconds)
+        changes, found, new = walk(known, most, again, seconds, own_mounts=own_mounts)
         gone = changes["deleted"]
         adds = bool(mark) and self._more <= self._whole
         piece = b""

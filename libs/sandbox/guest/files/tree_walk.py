@@ -27,6 +27,7 @@ _FARTHEST: Final = 2**66 - 1
 """Time in nanoseconds that a manifest can hold. A program can set any time, and a tmpfs keeps it."""
 _LARGE: Final = 1024 * 1024
 """Bytes from which a file is read after the small ones."""
+_MOUNTED: Final = "another file system is mounted there"
 _LATE: Final = "the time was used up before it was read"
 _ROOT: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -46,14 +47,17 @@ Known = dict[str, tuple[Stamp, "str | None", bool]]
 
 
 class _Walk:
-    def __init__(self, known: Known, most: int, seconds: float) -> None:
+    def __init__(self, known: Known, most: int, seconds: float, own_mounts: Collection[str]) -> None:
         self._known = known
         self._most = most
         self._deadline = time.monotonic() + seconds
         self._large: list[tuple[int, str, os.stat_result]] = []
         """Size, path and state of the new and changed files that are read last, the smallest first."""
         self._fresh = time.time_ns() - _FRESH
-        self._left_out = _mounts_below(os.getcwd()) | {_NOT_WALKED}
+        root = os.getcwd() + "/"
+        self._left_out = {path.removeprefix(root) for path in own_mounts} | {_NOT_WALKED}
+        self._mounts = _mounts_below(root) - self._left_out
+        """Mount points of other file systems, and of folders of this one: nobody reads what is in them."""
         self._folders = {"": 0}
         """Folder -> time of its last change."""
         self.found: Known = {}
@@ -88,7 +92,7 @@ class _Walk:
                     self.skipped[path] = _why(error)
                     continue
                 if os.fstat(folder).st_dev != here.st_dev:
-                    self.skipped[path] = "another file system"
+                    self.skipped[path] = _MOUNTED
                     os.close(folder)
                     continue
                 open_folders.append((folder, path + "/", iter(self._listed(folder, path + "/"))))
@@ -133,7 +137,9 @@ class _Walk:
 
     def _entry(self, folder: int, path: str, name: str, found: os.stat_result, folders: list[str]) -> None:
         mode = found.st_mode
-        if stat.S_ISDIR(mode):
+        if path in self._mounts:
+            self._mount(path, found)
+        elif stat.S_ISDIR(mode):
             folders.append(name)
             self._folders[path] = found.st_ctime_ns
             self.found[path] = ((mode, found.st_ino), None, True)
@@ -145,6 +151,17 @@ class _Walk:
             self.found[path] = (_stamp(found), os.readlink(name, dir_fd=folder), True)
         else:
             self.skipped[path] = _KINDS.get(stat.S_IFMT(mode), "no regular file")
+
+    def _mount(self, path: str, found: os.stat_result) -> None:
+        """Record a mount point. The permissions of a mounted folder are not those of the folder below."""
+        if stat.S_ISDIR(found.st_mode):
+            before = self._known.get(path)
+            known = before if before and stat.S_ISDIR(before[0][0]) else None
+            self._folders[path] = found.st_ctime_ns
+            self.found[path] = known or ((found.st_mode, found.st_ino), None, True)
+            self.skipped[path] = _MOUNTED
+        else:
+            self._unknown(path, found, _MOUNTED)
 
     def _file(self, folder: int, name: str, path: str, found: os.stat_result) -> None:
         """Record a new or changed file."""
@@ -206,7 +223,7 @@ class _Walk:
 
 
 def walk(
-    known: Known, most: int, again: Collection[str], seconds: float
+    known: Known, most: int, again: Collection[str], seconds: float, *, own_mounts: Collection[str] = ()
 ) -> tuple[dict[str, Any], Known, Known]:
     """Walk the workspace.
 
@@ -215,6 +232,8 @@ def walk(
         most: bytes of the largest file whose content is read. Others are listed without SHA-256.
         again: paths that are read again, whatever is known of them.
         seconds: time after which no file is read. The rest is listed without SHA-256 and read by later walks.
+        own_mounts: paths inside of what the sandbox itself has mounted. Those in the workspace are no part of
+            it. Other mount points are `skipped`.
 
     Returns:
         The changes since the earlier walk, what is known now, and what of that is new. The changes: new and
@@ -226,7 +245,7 @@ def walk(
     """
     unsure = {path: (*known[path][:2], False) for path in again if path in known}
     earlier = known | unsure if unsure else known
-    done = _Walk(earlier, most, seconds)
+    done = _Walk(earlier, most, seconds, own_mounts)
     done.run()
     found, skipped = done.found, done.skipped
     gone = earlier.keys() - found.keys()
@@ -252,10 +271,10 @@ def walk(
 
 
 def _mounts_below(root: str) -> set[str]:
-    """Return the mount points below a folder, relative to the folder."""
-    prefix = root.rstrip("/").encode() + b"/"
+    """Return the mount points below a folder, relative to the folder. `root` ends with a slash."""
+    prefix = os.fsencode(root)
     with open("/proc/self/mountinfo", "rb") as lines:
-        places = [line.split(b" ", 5)[4] for line in lines if prefix in line]
+        places = [line.split(b" ", 5)[4] for line in lines]
     # The kernel writes blanks and backslashes as octal numbers: proc(5).
     named = [place.decode("unicode_escape").encode("latin-1") for place in places]
     return {os.fsdecode(place[len(prefix) :]) for place in named if place.startswith(prefix)}

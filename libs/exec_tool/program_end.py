@@ -18,6 +18,8 @@ for turn in {1..40}; do
     [[ ${fields[0]} != [ZX] || fields[17] -gt 1 ]] || continue
     left+=("$pid")
     [[ ${fields[0]} = [TZ] ]] || running+=("$pid")
+    # A worker that becomes a shell can be read after its command line has changed, so it is asked first.
+    { : < "${at%stat}environ"; } 2>/dev/null || continue
     words=()
     mapfile -d '' words 2>/dev/null < "${at%stat}cmdline"
     # Do not count a process that has just ended, a shell that waits for the next command, or a helper that
@@ -25,8 +27,7 @@ for turn in {1..40}; do
     # environment of a forked worker cannot be read.
     words=${words[*]}
     [[ ! $words || $words = *BASH_EXECUTION_STRING* ]] && continue
-    [[ $words = *"from multiprocessing."@(resource_tracker|forkserver)" import main"* ]] && continue
-    { : < "${at%stat}environ"; } 2>/dev/null && ((++of_program))
+    [[ $words = *"from multiprocessing."@(resource_tracker|forkserver)" import main"* ]] || ((++of_program))
   done
   ((ended)) || ended=$of_program
   [ ${#left[@]} -eq 0 ] && break

@@ -14,7 +14,7 @@ __all__ = ["BASH_SYNTAX", "RECORD", "bring_starter", "start_command"]
 _STARTER = f"{PLACE}/.start"
 _INSIDE = {_STARTER: "start_program.py", f"{_STARTER}.tell": "tell_exception.py"}
 RECORD = f"{_STARTER}.ended"
-"""The file inside the sandbox to which the starter writes the exception. Bash empties it: see `_BASH`."""
+"""The file inside the sandbox to which the starter writes the exception, or bash a name: see `_BASH`."""
 _RECORD_BYTES = 16 * 1024
 """Space that is reserved for the record, because a program may fill the disk."""
 
@@ -23,15 +23,15 @@ BASH_SYNTAX = f"LC_ALL=C bash -O extglob -n {program_path('bash')}"
 _BASH = f"""\
 command_not_found_handle() {{
   {{ set +x; }} 2>/dev/null
-  [[ $1 = *$'\\r' ]] || : >| {RECORD}
+  [[ $1 = *$'\\r' ]] || builtin printf '%s' "$1" 2>/dev/null >| {RECORD} || :
   builtin printf '%s: line %s: %s: command not found\\n' "$0" "${{BASH_LINENO[0]}}" "$1" >&2
   return 127
 }}
 export -f command_not_found_handle
 exec bash"""
-"""Starts bash, which empties the record if there is no such command, and prints what it prints otherwise. The
-exit code does not tell: a program may end with 127 by itself. A name with a carriage return, from line ends
-of Windows, names no package."""
+"""Starts bash, which records the name of a command that does not exist, and prints what it prints otherwise.
+The exit code does not tell: a program may end with 127 by itself. A name with a carriage return, from line
+ends of Windows, names no package."""
 
 
 def bring_starter(sandbox: Sandbox) -> None:

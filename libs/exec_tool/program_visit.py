@@ -12,7 +12,6 @@ from libs.exec_tool import program_folder as folder
 from libs.exec_tool.changed_files import Collected, collected
 from libs.exec_tool.execute_code_call import Call
 from libs.exec_tool.outcome import (
-    COMMAND_NOT_FOUND,
     COUNT,
     DISK,
     ROUTES,
@@ -21,6 +20,7 @@ from libs.exec_tool.outcome import (
     ExecResult,
     Metrics,
     Raised,
+    command_not_found,
     counted,
     last_json,
     quoted_path,
@@ -196,13 +196,8 @@ class Visit:
                 last = said[said.rfind("\n") + 1 :][-_MOST_COMPARED:]
                 if parsed.exit_code and (last in done.stderr or last in done.output):
                     return Raised((), said, ran=False)
-            # The program may have gone on after a command that does not exist.
-            if (
-                done.exit_code == _NOT_FOUND
-                and any(text.endswith(": command not found\n") for text in (done.stderr, done.output))
-                and not await self.sandbox.aread_file(RECORD)
-            ):
-                return COMMAND_NOT_FOUND
+            if done.exit_code == _NOT_FOUND:
+                return command_not_found(await self.sandbox.aread_file(RECORD))
         except (OSError, ValueError, SandboxBusy):
             pass  # the program has removed the record, or left no room for a process
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import sys
 from collections.abc import Sequence
 
@@ -18,6 +19,7 @@ _MOST = 2_000
 _MOST_WRAPPED = 20
 _MOST_IN_GROUP = 5
 _DISKS = (".", "/workspace", "/tmp", "/dev/shm", "/run")
+_NO_ROOM = ("ENOSPC", "EDQUOT", "SQLITE_FULL")
 
 
 def tell(error: BaseException, record: str, *, ran: bool) -> None:
@@ -66,14 +68,34 @@ def _message(error: BaseException) -> str:
 
 
 def _code(error: BaseException) -> str:
-    """Return the name of an error number, such as ENOSPC or SQLITE_FULL.
+    """Return the name of an error number, such as ENOSPC or SQLITE_FULL. ENOMEM stands for a MemoryError.
 
-    ENOSPC is also the error of other limits, such as inotify watches: ENOSPC-elsewhere if no disk is full.
+    The name ends with "-elsewhere" if another limit than that of the sandbox may be the cause: no disk is
+    full, but ENOSPC is also the error of inotify watches; or the program has set a limit of its own.
     """
     if isinstance(error, OSError):
         name = errno.errorcode.get(error.errno or 0, "")
-        return name if name != "ENOSPC" or any(map(_is_full, _DISKS)) else "ENOSPC-elsewhere"
-    return str(getattr(error, "sqlite_errorname", ""))
+    elif isinstance(error, MemoryError):
+        name = "ENOMEM"
+    else:
+        name = str(getattr(error, "sqlite_errorname", ""))
+    elsewhere = (
+        (name in _NO_ROOM and not any(map(_is_full, _DISKS)))
+        or (name == "ENOMEM" and any(map(_is_set, (resource.RLIMIT_AS, resource.RLIMIT_DATA))))
+        or (name == "EFBIG" and _is_lowered(resource.RLIMIT_FSIZE))
+    )
+    return f"{name}-elsewhere" if elsewhere else name
+
+
+def _is_set(limit: int) -> bool:
+    """Return whether there is a limit. The sandbox sets none for the memory of one process."""
+    return resource.getrlimit(limit)[0] != resource.RLIM_INFINITY
+
+
+def _is_lowered(limit: int) -> bool:
+    """Return whether the program has lowered a limit, and not its hard limit, which the sandbox sets, too."""
+    soft, hard = resource.getrlimit(limit)
+    return soft != hard
 
 
 def _is_full(folder: str) -> bool:

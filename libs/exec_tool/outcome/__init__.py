@@ -6,11 +6,10 @@ from libs.exec_tool.outcome.execution_outcome import ExecError, ExecResult, Metr
 from libs.exec_tool.outcome.failure_cause import why_failed
 from libs.exec_tool.outcome.file_notes import quoted_path, with_reasons
 from libs.exec_tool.outcome.kernel_counters import COUNT, DISK, ROUTES, Counted, counted
-from libs.exec_tool.outcome.raised_error import COMMAND_NOT_FOUND, Raised, raised
+from libs.exec_tool.outcome.raised_error import Raised, command_not_found, raised
 from libs.exec_tool.outcome.result_json import DEEPEST, NO_VALUE, last_json, too_deep
 
 __all__ = [
-    "COMMAND_NOT_FOUND",
     "COUNT",
     "DEEPEST",
     "DISK",
@@ -21,6 +20,7 @@ __all__ = [
     "ExecResult",
     "Metrics",
     "Raised",
+    "command_not_found",
     "counted",
     "last_json",
     "quoted_path",

@@ -69,7 +69,20 @@ _BASH_RAN = (
 _NOT_FULL = (
     "No disk of the sandbox was full when the program had ended. If the error comes from a file, the program asked for more "
     "room at once than there was, or has freed it since: write less. Otherwise another limit is used up, such as inotify "
-    "watches, terminals or System V semaphores: do without them."
+    "watches, terminals, System V semaphores or the `max_page_count` of a database: do without them."
+)
+_OWN_LIMIT = (
+    "The program runs with a limit that it has set itself (`setrlimit`, `ulimit`). If it has met this limit, raise the limit. "
+    "Otherwise ask for less memory at once, or write smaller files."
+)
+_REFUSED_MEMORY = (
+    "Memory was refused, and the kernel has killed nothing for lack of memory: the program asked for more at once than the "
+    "sandbox has, or gave the parser of Python a text that is nested too deeply. Ask for less at once: read in chunks, only the "
+    "columns that are needed, smaller types. Nest less."
+)
+_PERHAPS_COMMAND = (
+    "A command was not found, but the program may have handled that. If that did not cause the failure, mend the real cause. "
+    "Otherwise:"
 )
 _NO_NETWORK = "This runner has no network: its programs reach no host. Do without it, or send the data in `files` or `args`."
 
@@ -82,6 +95,10 @@ _KILLED = 137
 """Exit code of a program that the kernel has killed."""
 
 _FULL = ("ENOSPC", "EDQUOT", "EFBIG", "SQLITE_FULL")
+_ELSEWHERE = "-elsewhere"
+"""Ends the name of an error that may come from another limit than that of the sandbox: see `tell_exception.py`."""
+_OF_PROCESS = ("ENOMEM", "EFBIG")
+"""Errors of limits that a process may set for itself."""
 _UNREACHABLE = ("ENETUNREACH", "EHOSTUNREACH", "ENETDOWN")
 _CONNECTIONS = (
     "builtins.ConnectionError",
@@ -148,6 +165,7 @@ def why_failed(
     if kind == "runtime" and unreached:
         lacked = _lacked_a_host(done, raised, unreached, bash=bash)
         kind, guessed = "runtime" if lacked is False else "network", lacked is None
+    not_found = raised is not None and raised.is_a(COMMAND_NOT_FOUND)
     fact = f"The program ended with exit code {done.exit_code}."
     if kernel.killed:
         fact = "The sandbox ran out of memory."
@@ -166,6 +184,8 @@ def why_failed(
         fact += " The program ended with exit code 0 and without a result: it may have done its work."
     elif kind == "network" and unreached:
         fact += f" Not reached: {', '.join(sorted(unreached)[:_MOST_HOSTS])}."
+    if raised and not_found and raised.missing:
+        fact += f" Not found: the command {raised.missing}."
     said = raised.message if raised else ""
     if not said and not done.timed_out:
         stderr = done.stderr.removesuffix(NO_MEMORY.decode())
@@ -177,12 +197,15 @@ def why_failed(
         hint = _NO_NETWORK
     elif guessed:
         hint = f"{_PERHAPS_HOST} {hint}"
-    elif kind == "dependency" and not installs:
-        hint = _NO_PACKAGES
+    elif kind == "dependency":
+        hint = hint if installs else _NO_PACKAGES
+        hint = f"{_PERHAPS_COMMAND} {hint}" if not_found else hint
     elif kind == "syntax" and bash:
         hint = _BASH_RAN
-    elif kind == "runtime" and raised and raised.code == "ENOSPC-elsewhere":
-        hint = _NOT_FULL
+    elif kind == "runtime" and raised and raised.code.endswith(_ELSEWHERE):
+        hint = _OWN_LIMIT if raised.code.startswith(_OF_PROCESS) else _NOT_FULL
+    elif kind == "memory" and not kernel.killed:
+        hint = _REFUSED_MEMORY
     elif raised and raised.is_a("builtins.NameError") and raised.missing in modules:
         hint = f"Write `import {raised.missing}` first, and send the whole program again."
     by_kernel = kernel.killed and done.exit_code == _KILLED
@@ -212,10 +235,12 @@ def _kind(
 
 def _kind_of(raised: Raised, paths: Collection[str]) -> ErrorClass | None:
     """Return the class of an exception, or None for an error of the program itself."""
-    if raised == COMMAND_NOT_FOUND:
+    if raised.is_a(COMMAND_NOT_FOUND):
         return "dependency"
     if not raised.ran:
         return "syntax"  # MemoryError, too: the parser raises it for code that is nested too deeply
+    if raised.code.endswith(_ELSEWHERE):
+        return None
     if raised.is_a("builtins.MemoryError") or raised.code == "ENOMEM":
         return "memory"
     if raised.code in _FULL:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["COMMAND_NOT_FOUND", "Raised", "raised"]
+__all__ = ["COMMAND_NOT_FOUND", "Raised", "command_not_found", "raised"]
+
+COMMAND_NOT_FOUND = "bash.CommandNotFound"
+"""Type of the error of a bash program that ended with exit code 127 after a command that does not exist."""
+_MOST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +37,6 @@ class Raised:
         return not set(types).isdisjoint(self.types)
 
 
-COMMAND_NOT_FOUND = Raised(("bash.CommandNotFound",))
-"""Stands for the command that ended a bash program with exit code 127, because there is no such command."""
-
-
 def raised(record: bytes) -> Raised | None:
     """Read the record. Returns None if the program wrote none, or wrote to the file itself."""
     fields = [field.decode("utf-8", "replace") for field in record.split(b"\0", 7)[:7]]
@@ -52,3 +52,14 @@ def raised(record: bytes) -> Raised | None:
         address=address,
         wrapped=tuple(wrapped.split()),
     )
+
+
+def command_not_found(record: bytes) -> Raised | None:
+    """Read the record of a bash program. Returns None if each command existed, or the record was changed.
+
+    The record has the name of the latest command that does not exist. A full disk leaves the record empty.
+    """
+    if b"\0" in record:  # the space that is reserved
+        return None
+    name = record.decode("utf-8", "replace")
+    return Raised((COMMAND_NOT_FOUND,), missing=name if len(name) <= _MOST_NAME else f"{name[:_MOST_NAME]}…")

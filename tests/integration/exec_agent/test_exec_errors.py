@@ -51,6 +51,7 @@ def hurried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CodeRunner]:
         ("python", "def x(:\n    pass", "syntax"),
         ("bash", "no-such-command", "dependency"),
         ("bash", "set -xC; f() { no-such-command >/dev/null; }; f", "dependency"),
+        ("bash", "no-such-command 2> /dev/null", "dependency"),
         ("bash", "exit 127", "runtime"),
         ("bash", "ls\r\npwd\r\n", "runtime"),
         ("bash", "./no-such-file", "runtime"),
@@ -118,9 +119,9 @@ def test_error_class(run: CodeRunner, language: str, code: str, kind: str) -> No
         ),
         (
             "bash",
-            "no-such-command 2> /dev/null || python3 -c 'exit(127)'",
-            "runtime",
-            "The program ended with exit code 127.",
+            "trap 'echo bye >&2' EXIT; no-such-command",
+            "dependency",
+            "The program ended with exit code 127. Not found: the command no-such-command. bye",
         ),
         (
             "bash",

@@ -61,6 +61,10 @@ class TestFigures:
             "class Slow(plt.Figure):\n    def savefig(self, to, **options):\n"
             "        (to if hasattr(to, 'write') else open(to, 'wb')).write(b'part'); time.sleep(60)\n"
         )
+        empty = "class Empty(plt.Figure):\n    def savefig(self, to, **options): pass\n"
+        output = block(f"{empty}plt.figure(FigureClass=Empty);").output
+        why = "ValueError: `savefig` has written nothing"
+        assert output == f"[a figure could not be saved, and is closed: {why}]\n"
         output = block(f"{slow}plt.figure(FigureClass=Slow);", 2).output
         assert "[a figure was not saved: the block was interrupted. The figure is closed]\n" in output
         assert block("before == os.listdir('/results'), plt.get_fignums()").output == "(True, [])\n"
@@ -80,6 +84,11 @@ class TestAfterAnError:
         assert output.endswith(f"KeyError: 'unit'\n{table}")
         assert "The above exception" not in output  # internal errors of pandas
         assert table not in block("1 / 0").output
+        block("a, b, c, d = sales[['city']], sales[['city']], sales[['city']], sales[['city']]")
+        output = block("sales['unit']").output
+        assert table in output
+        assert [name for name in "abcd" if f"[{name}: " in output] == ["c", "d"], "the latest, and the cause"
+        assert output.endswith("[and 2 more DataFrames]\n")
 
     def test_labels_of_a_class_of_the_block_are_only_named(self, block: Session) -> None:
         block(
@@ -174,6 +183,16 @@ class TestAfterAnError:
         for call in ("add(1, aggfunc=3)", "add()", "add(1, 2, 3)"):
             output = block(call).output
             assert output.endswith("[it is called as add(a, b=2, *, sign='+')]\n"), output
+        block(
+            "import inspect, os, time\nclass Slow:\n    def __repr__(self): time.sleep(60)\n"
+            "class Last:\n    def __repr__(self): os._exit(5)\n"
+            "def odd(a, b=Slow(), c=Last(), d=(), e=[1], f='x' * 10**6, g=2**9999, *, h=None, i=b'y'): pass"
+        )
+        output = block("odd()", 10).output
+        text = "x" * 199
+        assert output.endswith(f"odd(a, b=…, c=…, d=(), e=…, f='{text}…, g=…, *, h=None, i=b'y')]\n")
+        block("def logged(*args): pass\nlogged.__signature__ = inspect.signature(add)")
+        assert block("logged(b=1)").output.endswith("[it is called as logged(*args)]\n")
         block("old = add\ndef add(x, y, z): pass\ndef load(x): pass")
         assert block("old()").output.endswith("[it is called as add(a, b=2, *, sign='+')]\n")
         assert block("[\n  'ä', add(1,\n  2)]").output.endswith("[it is called as add(x, y, z)]\n")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from libs.exec_tool.execute_code_call import Language
-from libs.exec_tool.outcome import COMMAND_NOT_FOUND, Counted, ExecError, Raised, counted, why_failed
+from libs.exec_tool.outcome import Counted, ExecError, Raised, command_not_found, counted, why_failed
 from libs.exec_tool.program_folder import MODULES
 from libs.sandbox.host import NO_MEMORY
 from libs.sandbox.protocol import RunResult
@@ -119,6 +119,10 @@ HANDLED = (
         (ended("OSError", code="ENOSPC"), "disk"),
         (ended("OSError", code="ENOSPC-elsewhere"), "runtime"),
         (ended("sqlite3.OperationalError", code="SQLITE_FULL"), "disk"),
+        (ended("sqlite3.OperationalError", code="SQLITE_FULL-elsewhere"), "runtime"),
+        (ended("OSError", code="EFBIG"), "disk"),
+        (ended("OSError", code="EFBIG-elsewhere"), "runtime"),
+        (ended("MemoryError", code="ENOMEM-elsewhere"), "runtime"),
         ({**ended("ValueError"), "kernel": Counted(disk_left=0)}, "disk"),
         (ended("IndentationError", "SyntaxError", ran=False), "syntax"),
         (ended("MemoryError", ran=False), "syntax"),
@@ -133,7 +137,7 @@ HANDLED = (
         ),
         (ended("ImportError", missing="xlrd"), "dependency"),
         (ended("ImportError"), "runtime"),
-        ({"language": "bash", "exit_code": 127, "raised": COMMAND_NOT_FOUND}, "dependency"),
+        ({"language": "bash", "exit_code": 127, "raised": command_not_found(b"nosuch")}, "dependency"),
         ({"language": "bash", "exit_code": 127}, "runtime"),
         (failed_connection(address="https://example.com/"), "network"),
         (failed_connection(address="http://127.0.0.1:9/", wrapped=(REFUSED,)), "runtime"),
@@ -206,6 +210,14 @@ def test_hint_names_the_import_of_a_module_of_the_sandbox(name: str, hinted: boo
     ("given", "message"),
     [
         (ended("MemoryError"), "The program ended with exit code 1. MemoryError: told"),
+        (
+            {"language": "bash", "exit_code": 127, "stderr": "bye", "raised": command_not_found(b"nosuch")},
+            "The program ended with exit code 127. Not found: the command nosuch. bye",
+        ),
+        (
+            {"language": "bash", "exit_code": 127, "raised": command_not_found(b"")},
+            "The program ended with exit code 127.",
+        ),
         ({"stderr": "x", "kernel": Counted(killed=1)}, "The sandbox ran out of memory. x"),
         ({"stderr": "x", "kernel": Counted(disk_left=0)}, "A disk of the sandbox is full. x"),
         (
@@ -319,6 +331,11 @@ def test_hint_helps_where_it_is_given() -> None:
         (missing, "Name the package in `dependencies`"),
         ({**missing, "installs": False}, "This runner installs no packages"),
         (refused, "Nothing of the program ran."),
+        (ended("OSError", code="ENOSPC-elsewhere"), "No disk of the sandbox was full"),
+        (ended("OSError", code="EFBIG-elsewhere"), "The program runs with a limit that it has set itself"),
+        (ended("MemoryError"), "Memory was refused, and the kernel has killed nothing"),
+        ({**ended("MemoryError"), "kernel": Counted(killed=1)}, "The program needed more memory"),
+        ({"raised": command_not_found(b"x")}, "A command was not found, but the program may have handled"),
         ({"language": "bash", "exit_code": 2, **refused}, "The lines above the error may have run"),
     ):
         error = failure(**given)

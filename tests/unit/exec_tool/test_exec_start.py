@@ -14,6 +14,8 @@ from libs.exec_tool.outcome import Raised, raised
 
 INSIDE = files("libs.exec_tool.inside")
 RESERVED = bytes(16 * 1024)
+LIMIT = "import resource\nresource.setrlimit(resource."
+GROW = "while True: open('x', 'ab').write(bytes(9999))"
 
 
 class Started:
@@ -208,9 +210,19 @@ def test_address_and_root_of_a_failed_connection(
             "import os\nclass Full: f_bavail = 0\nos.statvfs = lambda _: Full\nraise OSError(28, 'full')",
             "ENOSPC",
         ),
+        (
+            "import sqlite3\nbase = sqlite3.connect(':memory:')\nbase.execute('pragma max_page_count = 1')\n"
+            "base.execute('create table a (b)')",
+            "SQLITE_FULL-elsewhere",
+        ),
+        ("bytearray(1 << 60)", "ENOMEM"),
+        (f"{LIMIT}RLIMIT_AS, (1 << 30, resource.RLIM_INFINITY))\nbytearray(1 << 31)", "ENOMEM-elsewhere"),
+        (f"{LIMIT}RLIMIT_FSIZE, (9999, 1 << 30))\n{GROW}", "EFBIG-elsewhere"),
+        (f"{LIMIT}RLIMIT_FSIZE, (9999, 9999))\n{GROW}", "EFBIG"),
     ],
 )
 def test_error_number_has_a_name(started: Started, code: str, name: str) -> None:
+    """It says so if the sandbox may not be the cause: no disk is full, or the program has set a limit."""
     told = started.told(code)
     assert told is not None
     assert told.code == name

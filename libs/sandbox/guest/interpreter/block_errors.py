@@ -162,10 +162,33 @@ def _signature(_: dict[str, Any], error: BaseException) -> list[str]:
     function = _called(error) if said else None
     if not said or not inspect.isfunction(function) or function.__qualname__ != said[1]:
         return []
-    given = inspect.signature(function, follow_wrapped=False)
-    bare = [each.replace(annotation=inspect.Parameter.empty) for each in given.parameters.values()]
-    shown = given.replace(parameters=bare, return_annotation=inspect.Signature.empty)
-    return [f"[it is called as {function.__name__}{shown}]\n"]
+    # A decorator may have given the function another signature than its own.
+    own = types.FunctionType(
+        function.__code__, {}, argdefs=function.__defaults__, closure=function.__closure__
+    )
+    own.__kwdefaults__ = function.__kwdefaults__
+    given = inspect.signature(own)
+    bare = [each.replace(default=_Default(each.default)) for each in given.parameters.values()]
+    return [f"[it is called as {function.__name__}{given.replace(parameters=bare)}]\n"]
+
+
+class _Default:
+    """Shows the default of a parameter if that takes no time. The text of an object may take any time."""
+
+    def __new__(cls, value: Any) -> Any:
+        return value if value is inspect.Parameter.empty else super().__new__(cls)
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __repr__(self) -> str:
+        value = self._value
+        kind = type(value)
+        if kind is str or kind is bytes:
+            return _cut(repr(value[: _NAME + 1]))
+        long = kind is int and value.bit_length() > _NAME
+        empty = kind in (tuple, list, dict) and not value
+        return repr(value) if empty or (kind in _SIMPLE and not long) else "…"
 
 
 def _called(error: BaseException) -> object:
@@ -195,7 +218,10 @@ def _traces(error: BaseException) -> list[types.TracebackType]:
 
 
 def _tables(variables: dict[str, Any], error: BaseException) -> list[str]:
-    """Return a line for each of the latest DataFrames, and a hint if one has the missing column."""
+    """Return a line for some DataFrames, and a hint if one has the missing column.
+
+    The one that lacks the column is shown, if that is certain. The others are the latest.
+    """
     kind = getattr(sys.modules.get("pandas"), "DataFrame", None)
     if kind is None or not isinstance(error, _ABOUT_DATA):
         return []
@@ -203,11 +229,14 @@ def _tables(variables: dict[str, Any], error: BaseException) -> list[str]:
     if isinstance(error, LookupError) and not inside:
         return []  # a key of a dictionary is missing, or an item of a list
     found = {name: value for name, value in variables.items() if type(value) is kind and name[0] != "_"}
-    latest = dict(list(found.items())[-_TABLES:])
-    lines = [_table(name, value) for name, value in latest.items()]
     missing = error.args[0] if isinstance(error, KeyError) else None
+    lacking = _lacking(inside, kind, missing) if isinstance(missing, str) else None
+    names = sorted(found, key=lambda name: found[name] is lacking)[-_TABLES:]
+    lines = [_table(name, found[name]) for name in found if name in names]
+    if (more := len(found) - len(lines)) > 0:
+        lines.append(f"[and {more} more DataFrame{'s' * (more > 1)}]\n")
     if isinstance(missing, str):
-        lines += _merge(latest, _lacking(inside, kind, missing), missing)
+        lines += _merge(found, lacking, missing)
     return lines
 
 

@@ -65,6 +65,8 @@ class Figures:
         try:
             picture = BytesIO()
             plt.figure(number).savefig(picture, format="png", bbox_inches="tight")
+            if not picture.getbuffer():  # a block may have replaced the function
+                raise ValueError("`savefig` has written nothing")
             file = self._new_file()
             with file:
                 file.write(picture.getbuffer())

@@ -19,7 +19,10 @@ _MOST = 2_000
 _MOST_WRAPPED = 20
 _MOST_IN_GROUP = 5
 _DISKS = (".", "/workspace", "/tmp", "/dev/shm", "/run")
-_NO_ROOM = ("ENOSPC", "EDQUOT", "SQLITE_FULL")
+_NO_ROOM = ("ENOSPC", "EDQUOT")
+"""Not SQLITE_FULL: SQLite makes room again, before Python raises the error."""
+_OF_PROCESS = {"ENOMEM": (resource.RLIMIT_AS, resource.RLIMIT_DATA), "EFBIG": (resource.RLIMIT_FSIZE,)}
+"""Errors of limits that a program can set for itself."""
 
 
 def tell(error: BaseException, record: str, *, ran: bool) -> None:
@@ -79,23 +82,17 @@ def _code(error: BaseException) -> str:
         name = "ENOMEM"
     else:
         name = str(getattr(error, "sqlite_errorname", ""))
-    elsewhere = (
-        (name in _NO_ROOM and not any(map(_is_full, _DISKS)))
-        or (name == "ENOMEM" and any(map(_is_set, (resource.RLIMIT_AS, resource.RLIMIT_DATA))))
-        or (name == "EFBIG" and _is_lowered(resource.RLIMIT_FSIZE))
-    )
-    return f"{name}-elsewhere" if elsewhere else name
+    no_room = name in _NO_ROOM and not any(map(_is_full, _DISKS))
+    own = any(map(_is_changed, _OF_PROCESS.get(name, ())))
+    return f"{name}-elsewhere" if no_room or own else name
 
 
-def _is_set(limit: int) -> bool:
-    """Return whether there is a limit. The sandbox sets none for the memory of one process."""
-    return resource.getrlimit(limit)[0] != resource.RLIM_INFINITY
-
-
-def _is_lowered(limit: int) -> bool:
-    """Return whether the program has lowered a limit, and not its hard limit, which the sandbox sets, too."""
-    soft, hard = resource.getrlimit(limit)
-    return soft != hard
+def _is_changed(limit: int) -> bool:
+    """Return whether the program has changed a limit that the sandbox sets for each process."""
+    try:
+        return resource.getrlimit(limit) != resource.prlimit(os.getppid(), limit)
+    except OSError:  # gVisor does not tell
+        return False
 
 
 def _is_full(folder: str) -> bool:

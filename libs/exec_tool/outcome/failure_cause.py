@@ -13,6 +13,7 @@ from socket import inet_aton
 from urllib.parse import urlsplit
 
 from libs.exec_tool.outcome.execution_outcome import ErrorClass, ExecError
+from libs.exec_tool.outcome.file_notes import quoted_path
 from libs.exec_tool.outcome.kernel_counters import Counted
 from libs.exec_tool.outcome.raised_error import COMMAND_NOT_FOUND, Raised
 from libs.sandbox import RunResult
@@ -69,7 +70,11 @@ _BASH_RAN = (
 _NOT_FULL = (
     "No disk of the sandbox was full when the program had ended. If the error comes from a file, the program asked for more "
     "room at once than there was, or has freed it since: write less. Otherwise another limit is used up, such as inotify "
-    "watches, terminals, System V semaphores or the `max_page_count` of a database: do without them."
+    "watches, terminals or System V semaphores: do without them."
+)
+_FULL_DATABASE = (
+    "The database had no room. Either the disk was full, and SQLite has made room again, or the database has a limit of its own "
+    "(`max_page_count`). Write less, or remove what is not needed any more."
 )
 _OWN_LIMIT = (
     "The program runs with a limit that it has set itself (`setrlimit`, `ulimit`). If it has met this limit, raise the limit. "
@@ -185,7 +190,7 @@ def why_failed(
     elif kind == "network" and unreached:
         fact += f" Not reached: {', '.join(sorted(unreached)[:_MOST_HOSTS])}."
     if raised and not_found and raised.missing:
-        fact += f" Not found: the command {raised.missing}."
+        fact += f" Not found: the command {quoted_path(raised.missing)}."
     said = raised.message if raised else ""
     if not said and not done.timed_out:
         stderr = done.stderr.removesuffix(NO_MEMORY.decode())
@@ -199,11 +204,13 @@ def why_failed(
         hint = f"{_PERHAPS_HOST} {hint}"
     elif kind == "dependency":
         hint = hint if installs else _NO_PACKAGES
-        hint = f"{_PERHAPS_COMMAND} {hint}" if not_found else hint
+        hint = f"{_PERHAPS_COMMAND} {hint}" if not_found and not _ends_with(done, raised) else hint
     elif kind == "syntax" and bash:
         hint = _BASH_RAN
     elif kind == "runtime" and raised and raised.code.endswith(_ELSEWHERE):
         hint = _OWN_LIMIT if raised.code.startswith(_OF_PROCESS) else _NOT_FULL
+    elif kind == "disk" and kernel.disk_left and raised and raised.code == "SQLITE_FULL":
+        hint = _FULL_DATABASE
     elif kind == "memory" and not kernel.killed:
         hint = _REFUSED_MEMORY
     elif raised and raised.is_a("builtins.NameError") and raised.missing in modules:
@@ -269,6 +276,12 @@ def _lacked_a_host(
     if raised.is_a(*_ANSWERS) and (host := _host_of(raised.address)):
         return host in unreached
     return None if raised.is_a(*_ANSWERS, _STARTED) else False
+
+
+def _ends_with(done: RunResult, raised: Raised | None) -> bool:
+    """Return whether the error of bash, that there is no such command, is the last that a program printed."""
+    error = f": {raised.missing}: command not found\n" if raised else ""
+    return bool(error) and any(text.endswith(error) for text in (done.stderr, done.output))
 
 
 def _kind_by_code(exit_code: int, kernel: Counted) -> ErrorClass | None:

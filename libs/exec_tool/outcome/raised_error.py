@@ -8,7 +8,6 @@ __all__ = ["COMMAND_NOT_FOUND", "Raised", "command_not_found", "raised"]
 
 COMMAND_NOT_FOUND = "bash.CommandNotFound"
 """Type of the error of a bash program that ended with exit code 127 after a command that does not exist."""
-_MOST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +24,10 @@ class Raised:
     ran: bool = True
     """Whether the program began. If not, it could not be compiled."""
     code: str = ""
-    """Name of the error number, such as ENOSPC; ENOSPC-elsewhere if no disk was full at the end."""
+    """Name of the error number, such as ENOSPC. It ends with `-elsewhere` if a limit other than the sandbox's may
+    be the cause: see `tell_exception.py`."""
     missing: str = ""
-    """The module or name that was not found."""
+    """The module or name that was not found, or the command of a bash program."""
     address: str = ""
     """URL or host of a failed connection, if known."""
     wrapped: tuple[str, ...] = ()
@@ -61,5 +61,4 @@ def command_not_found(record: bytes) -> Raised | None:
     """
     if b"\0" in record:  # the space that is reserved
         return None
-    name = record.decode("utf-8", "replace")
-    return Raised((COMMAND_NOT_FOUND,), missing=name if len(name) <= _MOST_NAME else f"{name[:_MOST_NAME]}…")
+    return Raised((COMMAND_NOT_FOUND,), missing=record.decode("utf-8", "replace"))

@@ -163,7 +163,7 @@ class Supervisor:
         if workspace_is_removed():
             self._end(job.stream, Ending.REMOVED)
             return
-        if self._workers.room.is_made and (job.kind != Worker.FILE or not self._workers.idle(job.kind)):
+        if self._workers.room.is_being_made and (job.kind != Worker.FILE or not self._workers.idle(job.kind)):
             self._waiting.append(job)  # it needs another process
             return
         if job.session is not None:

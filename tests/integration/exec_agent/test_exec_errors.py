@@ -121,7 +121,7 @@ def test_error_class(run: CodeRunner, language: str, code: str, kind: str) -> No
             "bash",
             "trap 'echo bye >&2' EXIT; no-such-command",
             "dependency",
-            "The program ended with exit code 127. Not found: the command no-such-command. bye",
+            "The program ended with exit code 127. Not found: the command 'no-such-command'. bye",
         ),
         (
             "bash",

@@ -189,8 +189,10 @@ class TestAfterAnError:
             "def odd(a, b=Slow(), c=Last(), d=(), e=[1], f='x' * 10**6, g=2**9999, *, h=None, i=b'y'): pass"
         )
         output = block("odd()", 10).output
-        text = "x" * 199
-        assert output.endswith(f"odd(a, b=…, c=…, d=(), e=…, f='{text}…, g=…, *, h=None, i=b'y')]\n")
+        text = "x" * 200
+        assert output.endswith(f"odd(a, b=…, c=…, d=(), e=…, f='{text}'…, g=…, *, h=None, i=b'y')]\n")
+        block(f"def long({', '.join(f'p{n}=None' for n in range(300))}): pass")
+        assert "it is called" not in block("long(x=1)").output
         block("def logged(*args): pass\nlogged.__signature__ = inspect.signature(add)")
         assert block("logged(b=1)").output.endswith("[it is called as logged(*args)]\n")
         block("old = add\ndef add(x, y, z): pass\ndef load(x): pass")

@@ -43,7 +43,8 @@ def place(sandbox: DockerSandbox) -> Iterator[Path]:
     sandbox.run("mkdir disk; echo below > disk/file", note_new=True)
     place = sandbox.root / "disk"
     yield place
-    subprocess.run(["umount", "--recursive", place], check=False, capture_output=True)
+    for name in ("disk", "file", "device"):
+        subprocess.run(["umount", sandbox.root / name], check=False, capture_output=True)
 
 
 def mount(place: Path, name: str) -> None:
@@ -80,23 +81,25 @@ def test_capture_names_mount_points_and_restore_leaves_them_alone(
         before = store.capture(sandbox)
         assert not before.skipped, "the sandbox's own mount is no part of the workspace"
         mount(place, "first")
-        (sandbox.root / "one").touch()
-        subprocess.run(["mount", "--bind", tmp_path / "data" / "input", sandbox.root / "one"], check=True)
+        points = {"disk": None, "file": tmp_path / "data" / "input", "device": Path("/dev/null")}
+        for name, source in points.items():
+            if source:
+                (sandbox.root / name).touch()
+                subprocess.run(["mount", "--bind", source, sandbox.root / name], check=True)
         look(sandbox)
-        try:
-            why = "another file system is mounted there"
-            mounted = store.capture(sandbox)
-            assert mounted.skipped == {"/workspace/disk": why, "/workspace/one": why}
-            assert store.manifest(mounted.id).entries["/workspace/disk/file"].size == len("below\n")
-            sandbox.run("echo > disk/second; echo > beside")
-            restored = store.restore(sandbox, before.id)
-            assert restored.kept.keys() == {"/workspace/disk", "/workspace/one"}
-            assert not (sandbox.root / "beside").exists()
-            assert {each.name for each in place.iterdir()} == {"first", "second"}
-        finally:
-            subprocess.run(["umount", sandbox.root / "one"], check=True)
-        subprocess.run(["umount", place], check=True)
+        mounted = store.capture(sandbox)
+        why = "something else is mounted there"
+        assert mounted.skipped == {f"/workspace/{name}": why for name in points}
+        assert store.manifest(mounted.id).entries["/workspace/disk/file"].size == len("below\n")
+        sandbox.run("echo > disk/second; echo > beside")
+        restored = store.restore(sandbox, before.id)
+        assert restored.kept.keys() == mounted.skipped.keys()
+        assert not (sandbox.root / "beside").exists()
+        assert {each.name for each in place.iterdir()} == {"first", "second"}
+        for name in points:
+            subprocess.run(["umount", sandbox.root / name], check=True)
         sandbox.reset()
         store.restore(sandbox, before.id)
         assert (place / "file").read_text() == "below\n"
-        assert not (sandbox.root / "one").exists()
+        assert not (sandbox.root / "file").exists()
+        assert not (sandbox.root / "device").exists()

@@ -119,7 +119,6 @@ HANDLED = (
         (ended("OSError", code="ENOSPC"), "disk"),
         (ended("OSError", code="ENOSPC-elsewhere"), "runtime"),
         (ended("sqlite3.OperationalError", code="SQLITE_FULL"), "disk"),
-        (ended("sqlite3.OperationalError", code="SQLITE_FULL-elsewhere"), "runtime"),
         (ended("OSError", code="EFBIG"), "disk"),
         (ended("OSError", code="EFBIG-elsewhere"), "runtime"),
         (ended("MemoryError", code="ENOMEM-elsewhere"), "runtime"),
@@ -212,7 +211,7 @@ def test_hint_names_the_import_of_a_module_of_the_sandbox(name: str, hinted: boo
         (ended("MemoryError"), "The program ended with exit code 1. MemoryError: told"),
         (
             {"language": "bash", "exit_code": 127, "stderr": "bye", "raised": command_not_found(b"nosuch")},
-            "The program ended with exit code 127. Not found: the command nosuch. bye",
+            "The program ended with exit code 127. Not found: the command 'nosuch'. bye",
         ),
         (
             {"language": "bash", "exit_code": 127, "raised": command_not_found(b"")},
@@ -336,6 +335,11 @@ def test_hint_helps_where_it_is_given() -> None:
         (ended("MemoryError"), "Memory was refused, and the kernel has killed nothing"),
         ({**ended("MemoryError"), "kernel": Counted(killed=1)}, "The program needed more memory"),
         ({"raised": command_not_found(b"x")}, "A command was not found, but the program may have handled"),
+        ({"raised": command_not_found(b"x"), "stderr": "line 1: x: command not found\n"}, "Name the package"),
+        (
+            {**ended("sqlite3.OperationalError", code="SQLITE_FULL"), "kernel": Counted(disk_left=9)},
+            "The database had no room.",
+        ),
         ({"language": "bash", "exit_code": 2, **refused}, "The lines above the error may have run"),
     ):
         error = failure(**given)

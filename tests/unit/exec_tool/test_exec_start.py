@@ -213,12 +213,13 @@ def test_address_and_root_of_a_failed_connection(
         (
             "import sqlite3\nbase = sqlite3.connect(':memory:')\nbase.execute('pragma max_page_count = 1')\n"
             "base.execute('create table a (b)')",
-            "SQLITE_FULL-elsewhere",
+            "SQLITE_FULL",
         ),
         ("bytearray(1 << 60)", "ENOMEM"),
         (f"{LIMIT}RLIMIT_AS, (1 << 30, resource.RLIM_INFINITY))\nbytearray(1 << 31)", "ENOMEM-elsewhere"),
         (f"{LIMIT}RLIMIT_FSIZE, (9999, 1 << 30))\n{GROW}", "EFBIG-elsewhere"),
-        (f"{LIMIT}RLIMIT_FSIZE, (9999, 9999))\n{GROW}", "EFBIG"),
+        (f"{LIMIT}RLIMIT_FSIZE, (9999, 9999))\n{GROW}", "EFBIG-elsewhere"),
+        ("raise OSError(27, 'File too large')", "EFBIG"),
     ],
 )
 def test_error_number_has_a_name(started: Started, code: str, name: str) -> None:

@@ -27,7 +27,7 @@ _FARTHEST: Final = 2**66 - 1
 """Time in nanoseconds that a manifest can hold. A program can set any time, and a tmpfs keeps it."""
 _LARGE: Final = 1024 * 1024
 """Bytes from which a file is read after the small ones."""
-_MOUNTED: Final = "another file system is mounted there"
+_MOUNTED: Final = "something else is mounted there"
 _LATE: Final = "the time was used up before it was read"
 _ROOT: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -57,7 +57,7 @@ class _Walk:
         root = os.getcwd() + "/"
         self._left_out = {path.removeprefix(root) for path in own_mounts} | {_NOT_WALKED}
         self._mounts = _mounts_below(root) - self._left_out
-        """Mount points of other file systems, and of folders of this one: nobody reads what is in them."""
+        """Where something else is mounted: a file system, a folder or a file. A walk does not look at it."""
         self._folders = {"": 0}
         """Folder -> time of its last change."""
         self.found: Known = {}
@@ -160,8 +160,10 @@ class _Walk:
             self._folders[path] = found.st_ctime_ns
             self.found[path] = known or ((found.st_mode, found.st_ino), None, True)
             self.skipped[path] = _MOUNTED
-        else:
+        elif stat.S_ISREG(found.st_mode):
             self._unknown(path, found, _MOUNTED)
+        else:
+            self.skipped[path] = _MOUNTED
 
     def _file(self, folder: int, name: str, path: str, found: os.stat_result) -> None:
         """Record a new or changed file."""

@@ -34,6 +34,8 @@ _TABLES: Final = 3
 _NAMES: Final = 20
 _NAME: Final = 200
 """Characters of a name. A file that was read with the wrong separator is one column with a long name."""
+_SIGNATURE: Final = 2_000
+"""Characters of the longest signature that is shown."""
 _MERGED_ROWS: Final = 100_000
 _MERGE_SECONDS: Final = 0.5
 """Longest search for the columns on which two tables can be merged. Wide tables have many pairs."""
@@ -169,7 +171,8 @@ def _signature(_: dict[str, Any], error: BaseException) -> list[str]:
     own.__kwdefaults__ = function.__kwdefaults__
     given = inspect.signature(own)
     bare = [each.replace(default=_Default(each.default)) for each in given.parameters.values()]
-    return [f"[it is called as {function.__name__}{given.replace(parameters=bare)}]\n"]
+    shown = f"{function.__name__}{given.replace(parameters=bare)}"
+    return [f"[it is called as {shown}]\n"] if len(shown) <= _SIGNATURE else []
 
 
 class _Default:
@@ -185,7 +188,7 @@ class _Default:
         value = self._value
         kind = type(value)
         if kind is str or kind is bytes:
-            return _cut(repr(value[: _NAME + 1]))
+            return repr(value[:_NAME]) + "…" * (len(value) > _NAME)
         long = kind is int and value.bit_length() > _NAME
         empty = kind in (tuple, list, dict) and not value
         return repr(value) if empty or (kind in _SIMPLE and not long) else "…"

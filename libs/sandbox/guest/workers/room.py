@@ -43,10 +43,10 @@ class Room:
         self._limit = limit
         self._ending: Child | None = None
         self.kill_at: float | None = None
-        """When the interpreter that ends is killed (time.monotonic). None: no interpreter ends."""
+        """Time (time.monotonic) after which an interpreter that has not ended is killed."""
 
     @property
-    def is_made(self) -> bool:
+    def is_being_made(self) -> bool:
         """Whether an interpreter ends at the moment."""
         child = self._ending
         return child is not None and self._children.get(child.reader) is child
@@ -56,7 +56,7 @@ class Room:
 
         `least`: the fewest processes and threads of an interpreter that is worth it.
         """
-        if self.is_made:
+        if self.is_being_made:
             return True
         self._ending = child = self._sessions.take_largest(least)
         if child:
@@ -77,5 +77,5 @@ class Room:
         """Kill an interpreter that has not ended in time."""
         if self.kill_at is not None and now >= self.kill_at:
             self.kill_at = None
-            if self._ending and self.is_made:
+            if self._ending and self.is_being_made:
                 self._ending.kill()

@@ -18,8 +18,8 @@ for turn in {1..40}; do
     [[ ${fields[0]} != [ZX] || fields[17] -gt 1 ]] || continue
     left+=("$pid")
     [[ ${fields[0]} = [TZ] ]] || running+=("$pid")
-    # Read `environ` before `cmdline`, because a worker may become a shell between the two reads. The environment
-    # of a worker cannot be read, and the command line of a waiting shell is known.
+    # Read `environ` before `cmdline`, because a worker may become a shell between the two reads. The
+    # environment of a worker cannot be read, and the command line of a waiting shell is known.
     { : < "${at%stat}environ"; } 2>/dev/null || continue
     words=()
     mapfile -d '' words 2>/dev/null < "${at%stat}cmdline"

@@ -24,8 +24,8 @@ class Raised:
     ran: bool = True
     """Whether the program began. If not, it could not be compiled."""
     code: str = ""
-    """Name of the error number, such as ENOSPC. It ends with `-elsewhere` if a limit other than the sandbox's may
-    be the cause: see `tell_exception.py`."""
+    """Name of the error number, such as ENOSPC. It ends with `-elsewhere` if the cause may be another limit
+    than the sandbox's: see `tell_exception.py`."""
     missing: str = ""
     """The module or name that was not found, or the command of a bash program."""
     address: str = ""

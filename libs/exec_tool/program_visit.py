@@ -39,6 +39,7 @@ __all__ = ["COLLECT_SECONDS", "Visit"]
 COLLECT_SECONDS = 20.0
 """Time limit for collecting files and counters, in addition to the program's time."""
 _NOTHING = Collected({}, (), ())
+_HIDDEN = f"Known secrets in the output were replaced by {MARK.decode()}, which may have broken its JSON."
 _TRIES = 3
 """Attempts to start a command while processes of the program use up the process limit."""
 _END_SECONDS = 5.0
@@ -107,13 +108,14 @@ class Visit:
             exit_code=done.exit_code,
         )
         found = await asyncio.to_thread(last_json, done.output, cut=done.truncated)
+        hidden = _HIDDEN if found.note and MARK.decode() in done.output else ""
         return ExecResult(
             stdout=done.output,
             stderr=done.stderr,
             files=kept.changed,
             removed=kept.removed,
             result=found.value,
-            note=" ".join(filter(None, (found.note, found.replaced, note))),
+            note=" ".join(filter(None, (found.note, hidden, found.replaced, note))),
             error=self._error(
                 done,
                 kernel,

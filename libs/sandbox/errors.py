@@ -73,7 +73,8 @@ class SandboxDied(SandboxError):
     """The sandbox ended while a command ran. The effect of the command is unknown."""
 
     output = ""
-    """Both outputs of the command or block as far as they had come, shortened."""
+    """Both outputs of the command or block as far as they had come, shortened. Of a long output, only the
+    beginning comes before the command ends. A line says so."""
 
 
 class SandboxBusy(SandboxError):

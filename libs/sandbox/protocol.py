@@ -186,11 +186,12 @@ class Sandbox(Tree, Protocol):
         earlier block has shown is shown again. The exit code is 0, 1 after an exception, or 130 after an
         interrupt.
 
-        A time-out interrupts the block, ends the processes that it has started and says so, and ends the
-        interpreter if the block continues. The last line of the output says that variables are kept only if
-        the interpreter itself answered after the interrupt, and was not ended meanwhile. A block that had
-        ended when its interrupt came has its own result. While the interpreter lives, the processes of
-        earlier blocks go on, with those that they start.
+        A time-out interrupts the block, ends the processes that the interpreter has started meanwhile, and
+        ends the interpreter if the block continues. The output says so. Processes that threads of earlier
+        blocks have started meanwhile end, too, because a thread may work for any block. The last line of the
+        output says that variables are kept only if the interpreter itself answered after the interrupt, and
+        was not ended meanwhile. A block that had ended when its interrupt came has its own result. While the
+        interpreter lives, the processes of earlier blocks go on, with those that these processes start.
 
         An interpreter that is ended, or ends during a block, takes with it the programs that its blocks have
         left running. If earlier blocks of the session have run and a block starts a new interpreter, a note

@@ -19,6 +19,7 @@ __all__ = [
     "folder_at",
     "how_to_mend",
     "in_one_line",
+    "is_read_only",
     "mounts_below",
     "owner_of",
     "prepare_workspace",
@@ -144,6 +145,17 @@ class Folders:
     """See `mounts_below`."""
     workspace: bool = True
     """Whether the workspace is a folder of this machine. False: the first of `places` is None."""
+    read_only: bool = False
+    """Whether the workspace is on a disk that can only be read. A container that starts then cannot write to
+    the workspace later either."""
+
+
+def is_read_only(root: Path) -> bool:
+    """Return whether a folder is on a disk that can only be read. False: there is no folder, or no answer."""
+    try:
+        return bool(os.statvfs(root).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
 
 
 def mounts_below(folders: Iterable[Path]) -> frozenset[bytes]:
@@ -169,8 +181,8 @@ def mounts_below(folders: Iterable[Path]) -> frozenset[bytes]:
 
 
 def replaced(before: Folders | None, now: Folders | None) -> bool:
-    """Return whether the workspace is gone, another folder is at a path, or other file systems are mounted
-    below. The other folders may be gone.
+    """Return whether the workspace is gone, another folder is at a path, other file systems are mounted
+    below, or the workspace could only be read and can be written now. The other folders may be gone.
 
     None: the sandbox uses no folder, or the folders are not known.
     """
@@ -179,7 +191,7 @@ def replaced(before: Folders | None, now: Folders | None) -> bool:
     old, new = before.places, now.places
     gone = now.workspace and new[0] is None
     other = any(there not in (earlier, None) for earlier, there in zip(old, new, strict=True))
-    return gone or other or before.mounts != now.mounts
+    return gone or other or before.mounts != now.mounts or (before.read_only and not now.read_only)
 
 
 def owner_of(root: Path) -> tuple[int, int]:

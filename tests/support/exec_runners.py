@@ -49,7 +49,8 @@ def runner(
     name = name or f"test-exec-{secrets.token_hex(3)}"
     database = SqliteDatabase(folder / "memory.sqlite")
     sandboxes = fresh_sandboxes(image=IMAGE, name=name, home=folder, **{"limits": SandboxLimits(), **options})
-    made = CodeRunner(sandboxes, seconds=seconds, files=ThreadStore(database) if keep else None, **ours)
+    files = ThreadStore(database) if keep else None
+    made = CodeRunner(sandboxes, **{"seconds": seconds, "files": files, **ours})
     try:
         yield made
     finally:

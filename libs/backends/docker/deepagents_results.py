@@ -44,7 +44,7 @@ _REPLACED = (
 _NO_MATCH = (
     " No file that was searched has a match: folders named .git or .output, and linked folders, are left out."
 )
-_WRITABLE = "a folder that can be written, as /workspace and /tmp are unless their modes were changed"
+_WRITABLE = "a folder that can be written, as /workspace and /tmp are unless a mode or owner was changed"
 _WORDS = {"file_not_found": "path_not_found"}
 _EXPLAINED = {"failed", "folder_removed", "too_many", "timeout", "invalid_path", "half_character"}
 """Errors whose message says more than their word."""

@@ -21,7 +21,14 @@ from libs.sandbox.errors import DockerUnavailable, SandboxDied, SandboxError, pr
 from libs.sandbox.host import Channel, ChannelSandbox, CommandRecords, Door, Egress, ThreadNotes, notes_of
 from libs.sandbox.limits import SandboxLimits
 from libs.sandbox.process_owner import owner_label
-from libs.sandbox.workspace import Folders, folder_at, how_to_mend, mounts_below, prepare_workspace
+from libs.sandbox.workspace import (
+    Folders,
+    folder_at,
+    how_to_mend,
+    is_read_only,
+    mounts_below,
+    prepare_workspace,
+)
 
 if TYPE_CHECKING:
     import docker
@@ -232,7 +239,9 @@ class DockerSandbox(ChannelSandbox):
 
     def _folders_there(self) -> Folders | None:
         folders = (self.root, *self._read_only.values())
-        return Folders(tuple(map(folder_at, folders)), mounts_below(folders))
+        return Folders(
+            tuple(map(folder_at, folders)), mounts_below(folders), read_only=is_read_only(self.root)
+        )
 
     def close(self) -> None:
         """Stop the container and wait until it is removed: see `wait_until_removed`."""

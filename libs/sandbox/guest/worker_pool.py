@@ -34,6 +34,8 @@ _SPARE = {Worker.RUN: 2, Worker.FILE: 1, Worker.PYTHON: 0}
 """Idle workers of each kind that are kept."""
 _FILL_SECONDS = 0.05
 """Seconds after the start until the spare workers are made."""
+_RETRY_SECONDS = 1.0
+"""Seconds until the spare workers are made, after a new worker has ended without a request."""
 _SURPLUS_SECONDS = 10.0
 """Seconds that surplus idle workers are kept for the next burst of commands."""
 _MOST_IDLE = 24
@@ -202,7 +204,7 @@ class WorkerPool:
             child.kill()
 
     def bury(self, child: Child) -> int | None:
-        """Remove a dead worker, kill its processes, start a replacement. Return its wait status, if known."""
+        """Remove a dead worker, kill its processes, replace it. Return its wait status, if known."""
         status = None
         for descriptor in (child.reader, child.writer):
             self._forget(descriptor)
@@ -219,7 +221,8 @@ class WorkerPool:
         if SUBREAPERS:
             # Its processes are now children of this process, beside the other workers.
             self.kill_orphans()
-        if not child.given_up and time.monotonic() - child.made < _YOUNG:
+        young = not child.given_up and time.monotonic() - child.made < _YOUNG
+        if young:
             self.background.harmed()
         if child.job:
             # `kill -9 -1` may have killed the idle workers too, which is not seen yet. None of them may get
@@ -228,7 +231,11 @@ class WorkerPool:
                 for other in idle:
                     other.kill()
                 idle.clear()
-        self._fill()
+        if young and not child.job:
+            # Perhaps no worker can start at present, such as without a working directory.
+            self._fill_at = time.monotonic() + _RETRY_SECONDS
+        else:
+            self._fill()
         return status
 
     def kill_orphans(self, since: float = 0.0) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -75,6 +76,7 @@ def test_read_only_disk_is_named_as_the_cause(tmp_path: Path) -> None:
         with DockerExecutionBackend(tmp_path, name="full", image=IMAGE, runtime=RUNTIME) as backend:
             backend.execute("mkdir sub; echo one | tee file sub/file")
             subprocess.run(["mount", "-o", "remount,ro", tmp_path], check=True)
+            assert "Read-only file system. Choose" in str(backend.write("/etc/new", "x").error)
             for error in (
                 backend.write("/workspace/new", "x").error,
                 backend.edit("/workspace/file", "one", "two").error,
@@ -88,5 +90,22 @@ def test_read_only_disk_is_named_as_the_cause(tmp_path: Path) -> None:
             assert f"The workspace {tmp_path} cannot be used: Read-only file system. Make" in started.output
             subprocess.run(["mount", "-o", "remount,rw", tmp_path], check=True)
             assert backend.edit("/workspace/file", "one", "two").error is None
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
+
+
+def test_disk_that_was_read_only_at_the_start_can_be_written_again(tmp_path: Path) -> None:
+    """The mount of a container stays read-only, so a new container starts."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "uid=1000,gid=1000", "tmpfs", tmp_path], check=True)
+    try:
+        with DockerExecutionBackend(tmp_path, name="full", image=IMAGE, runtime=RUNTIME) as backend:
+            backend.execute("true")
+            subprocess.run(["mount", "-o", "remount,ro", tmp_path], check=True)
+            backend.reset()
+            assert "the whole workspace is read-only" in str(backend.write("/workspace/new", "x").error)
+            subprocess.run(["mount", "-o", "remount,rw", tmp_path], check=True)
+            time.sleep(1.1)  # the folder is looked at once in a second
+            assert backend.write("/workspace/new", "x").error is None
+            assert backend.execute("cat new").output == f"{NEW_SANDBOX}x"
     finally:
         subprocess.run(["umount", tmp_path], check=True)

@@ -54,7 +54,8 @@ class TestWrite:
         assert asyncio.run(race()).count(None) == 1
 
     def test_error_says_where_files_can_be_made(self, backend: Backend) -> None:
-        writable = "a folder that can be written, as /workspace and /tmp are unless their modes were changed"
+        usual = "as /workspace and /tmp are unless a mode or owner was changed"
+        writable = f"a folder that can be written, {usual}"
         for path in ("/notes.txt", "/etc/notes.txt"):
             error = backend.write(path, "x").error
             assert error == (

@@ -166,8 +166,9 @@ def test_failed_set_is_tried_again(run: CodeRunner, index: Server) -> None:
     index.add("/simple/late/", html_page({name: content}))
     index.add(f"/simple/late/{name}", content)
     assert run.run("import late; print(1)", dependencies=["late"]).result == 1
-    assert run._dependencies
-    assert [path for path in run._dependencies.cache.iterdir() if path.name.startswith(".")] == []
+    packages = run._executor.dependencies
+    assert packages
+    assert [path for path in packages.cache.iterdir() if path.name.startswith(".")] == []
 
 
 @contextmanager

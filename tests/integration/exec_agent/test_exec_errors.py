@@ -105,6 +105,7 @@ def test_error_class(run: CodeRunner, language: str, code: str, kind: str) -> No
             "runtime",
             "The program ended with exit code 1. ConnectionRefusedError: ",
         ),
+        ("python", "def x(:\n    pass", "syntax", "The program ended with exit code 1. SyntaxError: "),
         (
             "bash",
             "if true; fi",
@@ -176,4 +177,6 @@ def test_files_of_a_program_that_fills_the_process_limit_come_back(run: CodeRunn
     """Its processes start others without end, also after the first has ended."""
     result = run.run(f"import os, subprocess, sys\nopen('a', 'a').write('1')\nwhile True: {fork}")
     assert result.error
-    assert (result.error.kind, list(result.files)) == ("processes", ["a"])
+    # Interpreters need so much memory that this may be used up first.
+    assert result.error.kind in {"processes", "memory"}
+    assert list(result.files) == ["a"]

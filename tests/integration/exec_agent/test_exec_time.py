@@ -40,10 +40,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CodeRunner]:
 
 
 @pytest.mark.thorough
-def test_reading_files_uses_the_time(run: CodeRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "_files", SlowFiles(2))
-    spare_ready(run)
-    result = run.run(SLEEP)
+def test_reading_files_uses_the_time(tmp_path: Path) -> None:
+    with runner(tmp_path, seconds=4, runner_files=SlowFiles(2)) as run:
+        spare_ready(run)
+        result = run.run(SLEEP)
     assert result.error and result.metrics.exit_code == 124
     assert result.metrics.run < 3.5
     assert result.metrics.total < 4 + visit.COLLECT_SECONDS
@@ -58,11 +58,11 @@ async def test_waiting_for_a_sandbox_uses_the_time(run: CodeRunner) -> None:
 
 
 @pytest.mark.thorough
-def test_program_without_time_left_does_not_start(run: CodeRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "_files", SlowFiles(30))
-    begun = time.monotonic()
-    result = run.run(SLEEP)
-    assert time.monotonic() - begun < 7
+def test_program_without_time_left_does_not_start(tmp_path: Path) -> None:
+    with runner(tmp_path, seconds=4, runner_files=SlowFiles(30)) as run:
+        begun = time.monotonic()
+        result = run.run(SLEEP)
+        assert time.monotonic() - begun < 7
     assert result.error and "EXEC_SECONDS" in result.error.hint
     assert (result.stdout, result.metrics.exit_code) == ("", None)
 

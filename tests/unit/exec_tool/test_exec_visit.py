@@ -64,6 +64,19 @@ async def test_output_is_returned_without_the_files(
     assert result.note == f"The program's files could not be {why}{kept}"
 
 
+async def test_json_that_the_removal_of_secrets_has_broken_is_explained() -> None:
+    class Redacted(Sandbox):
+        async def arun(self, *_: Any, **__: Any) -> RunResult:
+            return replace(await super().arun(), output='{"account": [REDACTED], "balance": 12}\n')
+
+    sandbox = cast("Any", Redacted(SandboxDied("It ended.", hint="")))
+    result = await Visit(sandbox, Call(code="1"), {}, None).run(9, None, Metrics())
+    assert result.note.startswith(
+        "The output holds no JSON value. Known secrets in the output were replaced by [REDACTED], which may "
+        "have broken its JSON. "
+    )
+
+
 @pytest.mark.parametrize(
     ("counts", "left"), [((2, 0), "2 processes"), ((None, 0), "processes"), ((0, 0), "processes")]
 )

@@ -130,3 +130,9 @@ def test_mounts_below_the_folders_are_known(tmp_path: Path, monkeypatch: pytest.
     assert not replaced(before, before)
     table.unlink()
     assert mounts_below(folders) == frozenset()
+
+
+def test_disk_that_can_be_written_again_replaces_a_folder_that_could_only_be_read() -> None:
+    closed, open_ = Folders(((1, 2),), read_only=True), Folders(((1, 2),))
+    assert replaced(closed, open_)
+    assert not replaced(open_, closed), "the mount of a running container is read-only then, too"

@@ -81,9 +81,10 @@ class FileWorker:
                 if error.errno == errno.ENOENT and workspace_is_removed():
                     answer = {"error": "workspace_removed"}
                 else:
+                    path = request["arguments"].get("path", "")
                     if error.errno == errno.ENOENT:
-                        error = _true_cause(error, request["arguments"].get("path", ""))
-                    answer = {"error": _code(error), "detail": _detail(error)}
+                        error = _true_cause(error, path)
+                    answer = {"error": _code(error, path), "detail": _detail(error, path)}
             except ValueError as error:
                 answer = {"error": "invalid_path", "detail": str(error)}
             body = _encoded(answer)
@@ -216,9 +217,13 @@ def _true_cause(error: OSError, path: str) -> OSError:
     return error if folder is None else OSError(errno.ESTALE, f"{folder}: {REMOVED}")
 
 
-def _detail(error: OSError) -> str:
+def _is_in_workspace(path: str) -> bool:
+    return f"{os.path.realpath(path)}/".startswith(f"{os.path.realpath('/proc/self/cwd')}/")
+
+
+def _detail(error: OSError, path: str) -> str:
     detail = error.strerror or str(error)
-    if _code(error) == "read_only":
+    if _code(error, path) == "read_only":
         return "the whole workspace is read-only: a person must make its disk writable on the host"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"{detail}: remove files there, or choose another folder (/workspace and /tmp are two disks)"
@@ -227,7 +232,7 @@ def _detail(error: OSError) -> str:
     return detail
 
 
-def _code(error: OSError) -> str:
+def _code(error: OSError, path: str) -> str:
     """Return the file tools' code for an error. See deepagents' FileOperationError."""
     if isinstance(error, FileNotFoundError):
         return "file_not_found"
@@ -241,8 +246,8 @@ def _code(error: OSError) -> str:
         return "folder_removed"
     if isinstance(error, InUse):
         return "in_use"
-    if error.errno == errno.EROFS and os.statvfs("/proc/self/cwd").f_flag & os.ST_RDONLY:
-        return "read_only"
+    if error.errno == errno.EROFS and _is_in_workspace(path):
+        return "read_only" if os.statvfs("/proc/self/cwd").f_flag & os.ST_RDONLY else "permission_denied"
     if isinstance(error, PermissionError) or error.errno == errno.EROFS:
         return "permission_denied"
     return "failed"

@@ -310,9 +310,7 @@ class ChannelSandbox(SandboxRequests):
     async def atree(
         self, do: str, *, content: bytes = b"", feed: Feed | None = None, size: int = 0, **arguments: Any
     ) -> tuple[dict[str, Any], bytes, bytes]:
-        if do == "walk":
-            arguments["own_mounts"] = self._mounted_at()
-        seconds, payload = tree_request(do, len(content) + size, arguments)
+        seconds, payload = tree_request(do, len(content) + size, arguments, self._mounted_at())
         call, answer = await self._ask(payload, seconds, content=content, feed=feed, redacted=False)
         message, data = await decoded(call, answer, lambda: file_result(call, answer, seconds))
         return message, data, bytes(call.data[Fd.ERR])

@@ -218,7 +218,7 @@ class SandboxLife(ABC):
                 if channel.door:
                     channel.door.refuse(lambda: self._refused)
                 channel.used()
-                self._new = NewWorkspace(channel)
+                self._new = NewWorkspace(channel, self._mounted_at())
                 self._channel = channel
                 self.notes.sandboxes.started(
                     channel.number, self._watch.begin(), self._mounted_at(), made=self._made or missing

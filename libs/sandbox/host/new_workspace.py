@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from libs.sandbox.errors import SandboxDied, SandboxError
@@ -22,8 +22,9 @@ class ChannelTree:
     Implements `libs.sandbox.Tree`. Its requests do not count as use of the sandbox.
     """
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, own_mounts: Sequence[str]) -> None:
         self._channel = channel
+        self._own_mounts = own_mounts
 
     @on_core
     async def atree(
@@ -34,7 +35,7 @@ class ChannelTree:
         Raises:
             SandboxDied: the sandbox has ended.
         """
-        seconds, payload = tree_request(do, len(content) + size, arguments)
+        seconds, payload = tree_request(do, len(content) + size, arguments, self._own_mounts)
         call = self._channel.request(payload, content=content, counts=False)
         call.redact = None
         answer = await awaited_answer(self._channel, call, seconds, feed)
@@ -58,8 +59,8 @@ Fill = Callable[[ChannelTree], Awaitable[None]]
 class NewWorkspace:
     """The workspace of a new sandbox. Used on the core only."""
 
-    def __init__(self, channel: Channel) -> None:
-        self.tree = ChannelTree(channel)
+    def __init__(self, channel: Channel, own_mounts: Sequence[str]) -> None:
+        self.tree = ChannelTree(channel, own_mounts)
         self._channel = channel
         self._filling: asyncio.Task[None] | None = None
 

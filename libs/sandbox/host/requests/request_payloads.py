@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from libs.sandbox.host.requests.file_arguments import CHANGES, check_arguments, encoded
@@ -148,17 +148,20 @@ def file_request(
     return seconds, _file_payload(do, {**arguments, **more}, seconds)
 
 
-def tree_request(do: str, size: int, arguments: dict[str, Any]) -> tuple[float, bytes]:
+def tree_request(
+    do: str, size: int, arguments: dict[str, Any], own_mounts: Sequence[str]
+) -> tuple[float, bytes]:
     """Return the time-out in seconds and the payload of an operation on the whole workspace.
 
     Args:
         size: bytes of the input.
+        own_mounts: paths inside of what the sandbox itself has mounted: no part of the workspace.
 
     Raises:
         FileFailed: the request is too large.
     """
     seconds = _TREE_SECONDS + size / 10e6
-    return seconds, _file_payload(do, arguments | {"size": size}, seconds)
+    return seconds, _file_payload(do, arguments | {"size": size, "own_mounts": own_mounts}, seconds)
 
 
 def _file_payload(do: str, arguments: dict[str, Any], seconds: float) -> bytes:

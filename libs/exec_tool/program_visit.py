@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -39,7 +40,12 @@ __all__ = ["COLLECT_SECONDS", "Visit"]
 COLLECT_SECONDS = 20.0
 """Time limit for collecting files and counters, in addition to the program's time."""
 _NOTHING = Collected({}, (), ())
-_HIDDEN = f"Known secrets in the output were replaced by {MARK.decode()}, which may have broken its JSON."
+_BROKEN = re.compile(rf"[:,\[]\s*{re.escape(MARK.decode())}\s*[,}}\]]")
+"""A secret in the place of a value of JSON, such as a number."""
+_HIDDEN = (
+    f"Known secrets in the output were replaced by {MARK.decode()}. A JSON value that held one outside of a "
+    "string is not JSON any more, so it does not count."
+)
 _TRIES = 3
 """Attempts to start a command while processes of the program use up the process limit."""
 _END_SECONDS = 5.0
@@ -108,7 +114,7 @@ class Visit:
             exit_code=done.exit_code,
         )
         found = await asyncio.to_thread(last_json, done.output, cut=done.truncated)
-        hidden = _HIDDEN if found.note and MARK.decode() in done.output else ""
+        hidden = _HIDDEN if _BROKEN.search(done.output) else ""
         return ExecResult(
             stdout=done.output,
             stderr=done.stderr,

@@ -28,8 +28,8 @@ class RunResult:
     exit_code: int
     """As the shell gives it: 128 + n for signal n, 124 for a time-out."""
     truncated: bool
-    """Whether the middle of an output was replaced by a line that says how much is left out. An output that
-    is short enough without its secrets is whole."""
+    """Whether the middle of an output was replaced by a line that says how much is left out, or the end of an
+    output did not come. An output that is short enough without its secrets is whole."""
     timed_out: bool
     spill_path: str | None
     """File inside the sandbox that holds the complete output of a truncated result, up to 64 MB. None if the

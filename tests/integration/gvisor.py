@@ -114,7 +114,7 @@ EXCEPTIONS: dict[str, Failing] = {
             "::test_processes_of_an_interrupted_block_are_killed[before-docker]",
             f"{_INTERPRETER}/test_interpreter_answers.py::test_time_out_says_whether_the_variables_are_kept"
             "[os.system('sleep 60')-the block ended, but not with KeyboardInterrupt: "
-            "the processes started meanwhile were ended, its variables are kept]"
+            "processes started during the block were ended, the variables are kept]"
             "-docker]",
         ),
     ),

@@ -36,9 +36,8 @@ except BaseException as error:
             pass  # the record cannot be written, or the exception itself fails: nothing is known
     # The traceback begins with the program, as if the interpreter had run it. `raise` adds no frame.
     error.__traceback__ = error.__traceback__.tb_next  # type: ignore[union-attr]
-    if (
-        error.__traceback__ is None
-    ):  # it could not be compiled: Python 3.11.2 crashes if it is raised without frames
+    # A program that could not be compiled has no frames. Python 3.11.2 crashes at a `raise` without frames.
+    if error.__traceback__ is None:
         sys.excepthook(type(error), error, None)
         sys.exit(1)
     raise

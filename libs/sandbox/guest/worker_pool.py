@@ -21,6 +21,7 @@ from libs.sandbox.guest.workers.kill_process_trees import (
     stop_trees,
 )
 from libs.sandbox.guest.workers.process_limit import most_processes
+from libs.sandbox.guest.workers.removed_folders import workspace_is_removed
 from libs.sandbox.guest.workers.room import Room
 from libs.sandbox.wire.frames import Worker
 
@@ -35,7 +36,8 @@ _SPARE = {Worker.RUN: 2, Worker.FILE: 1, Worker.PYTHON: 0}
 _FILL_SECONDS = 0.05
 """Seconds after the start until the spare workers are made."""
 _RETRY_SECONDS = 1.0
-"""Seconds until the spare workers are made, after a new worker has ended without a request."""
+"""Seconds until the spare workers are made again, after one younger than _YOUNG has ended while it had no
+request. Perhaps none can start at present."""
 _SURPLUS_SECONDS = 10.0
 """Seconds that surplus idle workers are kept for the next burst of commands."""
 _MOST_IDLE = 24
@@ -168,6 +170,8 @@ class WorkerPool:
     def _fill(self) -> None:
         """Start missing idle workers."""
         self._fill_at = None
+        if workspace_is_removed():
+            return  # no request is served any more, and no worker can start without a working directory
         for kind, count in _SPARE.items():
             for _ in range(count - len(self._idle[kind])):
                 if child := self._make(kind):
@@ -222,7 +226,7 @@ class WorkerPool:
             # Its processes are now children of this process, beside the other workers.
             self.kill_orphans()
         young = not child.given_up and time.monotonic() - child.made < _YOUNG
-        if young:
+        if young and not workspace_is_removed():
             self.background.harmed()
         if child.job:
             # `kill -9 -1` may have killed the idle workers too, which is not seen yet. None of them may get
@@ -232,7 +236,6 @@ class WorkerPool:
                     other.kill()
                 idle.clear()
         if young and not child.job:
-            # Perhaps no worker can start at present, such as without a working directory.
             self._fill_at = time.monotonic() + _RETRY_SECONDS
         else:
             self._fill()

@@ -201,7 +201,7 @@ class ChannelSandbox(SandboxRequests):
                 if alone and answer.left_running:
                     self._programs.end_left(thread, call.stream, call.sandbox)
             except SandboxDied as error:
-                error.output = received(self.limits, calls[-1]) if calls else ""
+                error.output = received(self.limits, calls[-1], self.spills) if calls else ""
                 raise
             finally:
                 # The supervisor renews the workers before it begins another request.

@@ -54,7 +54,7 @@ class FolderWatch:
         self._looked_at = 0.0
 
     def outdated(self) -> bool:
-        """Return whether a folder is gone, or another one is at its path.
+        """Return whether a folder is gone, or a new sandbox is needed: see `replaced`.
 
         Blocks; may be called in any thread.
         """
@@ -67,7 +67,8 @@ class FolderWatch:
     async def replaced(self) -> bool:
         """Check the folders. Return whether the workspace is gone, or another folder is at a path.
 
-        Another folder is also one below which other file systems are mounted than at the start.
+        Another folder is also one below which other file systems are mounted than at the start, and a
+        workspace that could only be read at the start and can be written now.
 
         A file system that does not answer counts as unchanged: the request has its own time limit.
         """

@@ -74,13 +74,14 @@ def test_read_only_disk_is_named_as_the_cause(tmp_path: Path) -> None:
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", tmp_path], check=True)
     try:
         with DockerExecutionBackend(tmp_path, name="full", image=IMAGE, runtime=RUNTIME) as backend:
-            backend.execute("mkdir sub; echo one | tee file sub/file")
+            backend.execute("mkdir sub; echo one | tee file sub/file; ln -s /etc/passwd link")
             subprocess.run(["mount", "-o", "remount,ro", tmp_path], check=True)
             assert "Read-only file system. Choose" in str(backend.write("/etc/new", "x").error)
             for error in (
                 backend.write("/workspace/new", "x").error,
                 backend.edit("/workspace/file", "one", "two").error,
                 backend.delete("/workspace/file").error,
+                backend.delete("/workspace/link").error,
             ):
                 assert "the whole workspace is read-only" in str(error)
             assert "Read-only file system" in str(backend.delete("/workspace/sub").error)
@@ -100,8 +101,8 @@ def test_disk_that_was_read_only_at_the_start_can_be_written_again(tmp_path: Pat
     try:
         with DockerExecutionBackend(tmp_path, name="full", image=IMAGE, runtime=RUNTIME) as backend:
             backend.execute("true")
-            subprocess.run(["mount", "-o", "remount,ro", tmp_path], check=True)
             backend.reset()
+            subprocess.run(["mount", "-o", "remount,ro", tmp_path], check=True)
             assert "the whole workspace is read-only" in str(backend.write("/workspace/new", "x").error)
             subprocess.run(["mount", "-o", "remount,rw", tmp_path], check=True)
             time.sleep(1.1)  # the folder is looked at once in a second

@@ -32,10 +32,12 @@ class TestOutput:
         assert sandbox.read_file(result.spill_path).decode("utf-8", "replace") == whole
 
     def test_rest_that_has_not_come_is_named_if_what_ran_it_was_killed(self, sandbox: ChannelSandbox) -> None:
-        missing = "[… the rest of this output did not come; a file in .output may hold it …]\n["
+        where = "a very long output may be in a file in .output"
+        missing = f"[… the rest of this output did not come; {where} …]\n["
         for size, is_missing in ((2 * LIMIT - 10, False), (2 * LIMIT + 10, True)):
             printed = sandbox.run(f"head -c {size} /dev/zero | tr '\\0' x; sleep 0.3; kill -9 $PPID; sleep 9")
             assert (missing in printed.output) is is_missing
+            assert printed.truncated
             assert printed.output.endswith("may have ended, too]")
         code = f"import os, time; print('x' * {2 * LIMIT}); time.sleep(0.3); os.kill(os.getppid(), 9)"
         assert missing in sandbox.run_python(code, session="missing").output

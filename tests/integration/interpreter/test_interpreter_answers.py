@@ -21,7 +21,7 @@ from tests.support.sandboxes import NEW_INTERPRETER as NOTE
 from tests.support.sandboxes import ON_BOTH, Session
 from tests.support.waiting import eventually
 
-KEPT = "the processes started meanwhile were ended, its variables are kept]"
+KEPT = "processes started during the block were ended, the variables are kept]"
 INTERRUPTED = f"the block was interrupted, {KEPT}"
 OTHERWISE = f"the block ended, but not with KeyboardInterrupt: {KEPT}"
 LOST = "the interpreter was ended, its variables are lost]"

@@ -18,7 +18,9 @@ from tests.support.sandboxes import DOCKER, ON_BOTH, Session
 from tests.support.sandboxes import NEW_INTERPRETER as NOTE
 
 LOST = "its variables are lost"
-INTERRUPTED = "the block was interrupted, the processes started meanwhile were ended, its variables are kept"
+INTERRUPTED = (
+    "the block was interrupted, processes started during the block were ended, the variables are kept"
+)
 
 
 def interrupted(sandbox: ChannelSandbox, code: str, seconds: float, *, before: str = "") -> Session:
@@ -90,7 +92,7 @@ class TestTimeOut:
             block(before)
             output = block(code.format(ended), 0.5).output
             if block.lives():
-                assert "the processes started meanwhile were ended" in output
+                assert "processes started during the block were ended" in output
                 break
         assert sandbox.run(f"pgrep -f '[{ended[0]}]{ended[1:]}'").output == ""
         assert sandbox.run(f"pkill -f '[{kept[0]}]{kept[1:]}'").exit_code == 0, (

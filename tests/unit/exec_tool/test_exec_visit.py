@@ -64,16 +64,23 @@ async def test_output_is_returned_without_the_files(
     assert result.note == f"The program's files could not be {why}{kept}"
 
 
-async def test_json_that_the_removal_of_secrets_has_broken_is_explained() -> None:
+@pytest.mark.parametrize(
+    ("before", "value", "note"),
+    [("", None, "The output holds no JSON value. "), ('{"step": 1}\n', {"step": 1}, "")],
+)
+async def test_json_that_the_removal_of_secrets_has_broken_is_explained(
+    before: str, value: object, note: str
+) -> None:
     class Redacted(Sandbox):
         async def arun(self, *_: Any, **__: Any) -> RunResult:
-            return replace(await super().arun(), output='{"account": [REDACTED], "balance": 12}\n')
+            output = f'{before}{{"account": [REDACTED], "balance": 12}}\n'
+            return replace(await super().arun(), output=output)
 
     sandbox = cast("Any", Redacted(SandboxDied("It ended.", hint="")))
     result = await Visit(sandbox, Call(code="1"), {}, None).run(9, None, Metrics())
+    assert result.result == value
     assert result.note.startswith(
-        "The output holds no JSON value. Known secrets in the output were replaced by [REDACTED], which may "
-        "have broken its JSON. "
+        f"{note}Known secrets in the output were replaced by [REDACTED]. A JSON value"
     )
 
 

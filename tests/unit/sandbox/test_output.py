@@ -17,6 +17,7 @@ from libs.sandbox.guest.workers.output_limit import Output
 from libs.sandbox.guest.workers.spill import make_room
 from libs.sandbox.host import failed_result, shortened
 from libs.sandbox.host.local_sandbox import LocalSandbox
+from libs.sandbox.host.requests import Call, received
 from libs.sandbox.wire.frames import Decoder, Fd, Kind
 from tests.support.programs import finished
 
@@ -149,7 +150,7 @@ def test_what_was_printed_before_the_end_of_the_sandbox_is_told(tmp_path: Path) 
             sandbox.run_python("import time; print('b' * 9_000); time.sleep(20)", session="a", on_output=end)
     assert failed_result(command.value).output == f"begun\n\n{command.value} {command.value.hint}"
     assert block.value.output.startswith("b" * 500)
-    assert len(block.value.output) < 1_100
+    assert len(block.value.output) < 1_200
 
 
 def test_gap_in_live_output_is_marked() -> None:
@@ -204,3 +205,17 @@ class TestRoom:
         make_room(folder.as_posix(), 0)
         assert sorted(folder.iterdir()) == before
         assert outside.exists()
+
+
+@pytest.mark.parametrize("spills", [True, False])
+def test_line_about_a_rest_that_did_not_come_is_last_and_names_only_a_file_that_may_be_there(
+    *, spills: bool
+) -> None:
+    limits = SandboxLimits(output_chars=1_000)
+    call = Call(1, b"", None)
+    call.data[Fd.OUT] += b"x" * 1_999
+    call.data[Fd.ERR] += b"y" * 600
+    assert "did not come" not in received(limits, call, spills)
+    call.data[Fd.OUT] += b"x"
+    where = "; a very long output may be in a file in .output" if spills else ""
+    assert received(limits, call, spills).endswith(f"y\n[… the rest of this output did not come{where} …]\n")

@@ -218,7 +218,10 @@ def _true_cause(error: OSError, path: str) -> OSError:
 
 
 def _is_in_workspace(path: str) -> bool:
-    return f"{os.path.realpath(path)}/".startswith(f"{os.path.realpath('/proc/self/cwd')}/")
+    """Return whether a path, or the link at this path, is in the workspace."""
+    root = f"{os.path.realpath('/proc/self/cwd')}/"
+    places = (os.path.realpath(path), os.path.realpath(os.path.dirname(path.rstrip("/"))))
+    return any(f"{place}/".startswith(root) for place in places)
 
 
 def _detail(error: OSError, path: str) -> str:

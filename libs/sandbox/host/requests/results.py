@@ -21,7 +21,6 @@ _INTERRUPTED = 130
 """Exit code of a block that was ended by KeyboardInterrupt."""
 _CUT = re.compile(r"(?:\n\[… [0-9,]+ characters left out[^\n]* …\](?=\n))+")
 """The lines in the place of the middle of an output."""
-_REST_IS_MISSING = "\n[… the rest of this output did not come; a file in .output may hold it …]\n"
 _OFF_MIDDLE = 1_000
 """Most characters from the middle of an output to those lines. Notes stand before or after an output."""
 
@@ -62,11 +61,13 @@ def block_result(limits: SandboxLimits, call: Call, answer: Answer, seconds: flo
     if answer.ending == Ending.ENDED:
         late = "the interpreter was ended, its variables are lost"
     elif _report(call, answer, seconds).exit_code == _INTERRUPTED:
-        late = "the block was interrupted, the processes started meanwhile were ended, its variables are kept"
+        late = (
+            "the block was interrupted, processes started during the block were ended, the variables are kept"
+        )
     else:
         late = (
-            "the block ended, but not with KeyboardInterrupt: the processes started meanwhile were ended, "
-            "its variables are kept"
+            "the block ended, but not with KeyboardInterrupt: processes started during the block were ended, "
+            "the variables are kept"
         )
     return _result(
         limits,
@@ -106,24 +107,24 @@ def failed_result(why: SandboxError | str) -> RunResult:
     )
 
 
-def received(limits: SandboxLimits, call: Call) -> str:
+def received(limits: SandboxLimits, call: Call, spills: bool = True) -> str:
     """Return what has come of both outputs of a command whose sandbox has ended."""
-    outputs = (
-        _decoded(call, bytes(call.data[fd] + call.tail[fd]), cut_off=True)
-        + _rest_is_missing(limits, call, fd)
-        for fd in (Fd.OUT, Fd.ERR)
-    )
-    return shortened("".join(outputs), limits.output_chars)
+    both = (Fd.OUT, Fd.ERR)
+    outputs = [_decoded(call, bytes(call.data[fd] + call.tail[fd]), cut_off=True) for fd in both]
+    missing = max(_rest_is_missing(limits, call, fd, spills=spills) for fd in both)
+    return shortened("".join(outputs), limits.output_chars) + missing
 
 
-def _rest_is_missing(limits: SandboxLimits, call: Call, fd: int) -> str:
+def _rest_is_missing(limits: SandboxLimits, call: Call, fd: int, *, spills: bool) -> str:
     """Return a line for an output of which only the beginning has come, or nothing.
 
-    A command sends as much as `Output` keeps of the beginning. The rest is sent when the command has ended.
+    A command sends as much as `Output` keeps of the beginning, and the rest when it has ended. So an output
+    with exactly the size of the beginning gets the line, too.
     """
     if call.tail[fd] or len(call.data[fd]) < 2 * limits.output_chars:
         return ""
-    return _REST_IS_MISSING
+    where = "; a very long output may be in a file in .output" if spills else ""
+    return f"\n[… the rest of this output did not come{where} …]\n"
 
 
 def _result(
@@ -141,16 +142,14 @@ def _result(
     timed_out = answer.ending in (Ending.TIMEOUT, Ending.ENDED)
     cut_off = answer.left_running or answer.ending != Ending.DONE
     reports = report.outputs or _received(call)
-    spills = spills and bool(report.outputs)
+    may_spill, spills = spills, spills and bool(report.outputs)
     shown = [
         _text_of(call, fd, item, limits.output_chars, cut_off=cut_off, spills=spills)
         for fd, item in zip((Fd.OUT, Fd.ERR), [*reports, None][:2], strict=False)
     ]
     if not report.outputs:
-        shown = [
-            (text + _rest_is_missing(limits, call, fd), is_shortened)
-            for fd, (text, is_shortened) in zip((Fd.OUT, Fd.ERR), shown, strict=False)
-        ]
+        rests = (_rest_is_missing(limits, call, fd, spills=may_spill) for fd in (Fd.OUT, Fd.ERR))
+        shown = [(text + rest, cut or bool(rest)) for (text, cut), rest in zip(shown, rests, strict=False)]
     (output, _), *errors = shown
     note = ""
     if timed_out:

@@ -73,8 +73,9 @@ def _message(error: BaseException) -> str:
 def _code(error: BaseException) -> str:
     """Return the name of an error number, such as ENOSPC or SQLITE_FULL. ENOMEM stands for a MemoryError.
 
-    The name ends with "-elsewhere" if another limit than that of the sandbox may be the cause: no disk is
-    full, but ENOSPC is also the error of inotify watches; or the program has set a limit of its own.
+    The name ends with "-elsewhere" if the cause may be another limit than the sandbox's. ENOSPC and EDQUOT
+    are also the errors of other limits, such as inotify watches: then no disk is full. A program may also
+    have set a limit of its own.
     """
     if isinstance(error, OSError):
         name = errno.errorcode.get(error.errno or 0, "")

@@ -279,7 +279,7 @@ def _lacked_a_host(
 
 
 def _ends_with(done: RunResult, raised: Raised | None) -> bool:
-    """Return whether the error of bash, that there is no such command, is the last that a program printed."""
+    """Return whether the last line that a program printed is bash's error about the missing command."""
     error = f": {raised.missing}: command not found\n" if raised else ""
     return bool(error) and any(text.endswith(error) for text in (done.stderr, done.output))
 

@@ -15,7 +15,7 @@ from agent.run import AgentName
 from agent.run.agents import build_agent
 from agent.settings import Settings, load_settings
 from libs.backends import WorkspaceBackend
-from tests.support.exec_runners import playing
+from tests.support.exec_tool.exec_runners import playing
 
 pytestmark = pytest.mark.docker
 

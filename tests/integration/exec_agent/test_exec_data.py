@@ -8,7 +8,7 @@ import pytest
 
 from agent.parts.exec_parts import build_exec_parts
 from agent.settings import load_settings
-from tests.support.exec_runners import runner, spare_ready
+from tests.support.exec_tool.exec_runners import runner, spare_ready
 
 pytestmark = pytest.mark.docker
 

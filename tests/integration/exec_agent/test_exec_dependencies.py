@@ -27,7 +27,7 @@ from libs.gateway.rules.addresses import resolve_public
 from libs.gateway.rules.allow_list import Rules
 from libs.sandbox.docker.container import DockerSandbox
 from tests.servers.package_servers import Answer, Server, html_page, served, wheel
-from tests.support.exec_runners import IMAGE, containers, runner
+from tests.support.exec_tool.exec_runners import IMAGE, containers, runner
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.docker

@@ -19,7 +19,7 @@ from libs.middleware.approvals import AddressedGraph
 from libs.models.scripted_model import Reply
 from libs.persistence.sqlite_saver import open_checkpointer
 from libs.persistence.thread_store import ThreadStore
-from tests.support.exec_runners import playing, program
+from tests.support.exec_tool.exec_runners import playing, program
 
 pytestmark = pytest.mark.docker
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from libs.exec_tool.program_runner import CodeRunner
-from tests.support.exec_runners import runner
+from tests.support.exec_tool.exec_runners import runner
 
 pytestmark = pytest.mark.docker
 

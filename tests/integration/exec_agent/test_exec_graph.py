@@ -20,7 +20,7 @@ from agent.exec_graph import build_graph
 from agent.parts.exec_parts import ExecParts, build_exec_parts
 from agent.settings import ROOT, load_settings
 from agent.threads.memory_store import kept_data
-from tests.support.exec_runners import playing, program
+from tests.support.exec_tool.exec_runners import playing, program
 
 pytestmark = pytest.mark.docker
 

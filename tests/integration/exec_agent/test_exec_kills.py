@@ -13,7 +13,7 @@ import pytest
 from agent.settings import ROOT
 from libs.sandbox.docker.engine import shared_client
 from libs.sandbox.host.records.command_log import CommandRecords
-from tests.support.exec_runners import containers, runner
+from tests.support.exec_tool.exec_runners import containers, runner
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.docker
@@ -77,7 +77,7 @@ def killed_host(folder: Path, options: str, given: str) -> None:
     code = f"""
 from pathlib import Path
 from libs.sandbox.host.records.command_log import CommandRecords
-from tests.support.exec_runners import runner
+from tests.support.exec_tool.exec_runners import runner
 root = Path({str(folder)!r})
 with runner(root, {options}) as run:
     run.run({SLEEP!r}, on_output=lambda data: print("on", flush=True), {given})

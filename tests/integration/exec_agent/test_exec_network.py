@@ -24,7 +24,7 @@ from libs.gateway.rules.allow_list import Rules
 from libs.persistence.thread_database import SqliteDatabase
 from libs.persistence.thread_store import ThreadStore
 from libs.redaction import SecretFilter
-from tests.support.exec_runners import runner
+from tests.support.exec_tool.exec_runners import runner
 
 pytestmark = pytest.mark.docker
 

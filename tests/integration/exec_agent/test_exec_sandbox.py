@@ -19,7 +19,7 @@ from libs.exec_tool.program_runner import CodeRunner
 from libs.redaction import SecretFilter
 from libs.sandbox.docker.engine import shared_client
 from libs.sandbox.docker.strays import NAME_LABEL
-from tests.support.exec_runners import IMAGE, containers, runner
+from tests.support.exec_tool.exec_runners import IMAGE, containers, runner
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.docker

@@ -12,7 +12,7 @@ import pytest
 from libs.exec_tool import changed_files
 from libs.exec_tool import program_visit as visit
 from libs.exec_tool.program_runner import CodeRunner
-from tests.support.exec_runners import runner, spare_ready
+from tests.support.exec_tool.exec_runners import runner, spare_ready
 
 pytestmark = pytest.mark.docker
 

@@ -15,7 +15,7 @@ from agent.settings import load_settings
 from libs.middleware.kept_calls import kept_reply
 from libs.middleware.open_calls import stopped_text
 from libs.models.scripted_model import Reply, ToolUse
-from tests.support.exec_runners import playing
+from tests.support.exec_tool.exec_runners import playing
 from tests.support.gated_agents import say, scripted, thread
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from libs.exec_tool.outcome import Counted, Raised, command_not_found
-from tests.support.exec_failures import HANDLED, answered, ended, failure
+from tests.support.exec_tool.exec_failures import HANDLED, answered, ended, failure
 
 GAI, REFUSED = "socket.gaierror:", "builtins.ConnectionRefusedError:ECONNREFUSED"
 

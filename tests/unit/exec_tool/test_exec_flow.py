@@ -29,7 +29,7 @@ from libs.exec_tool.program_runner import CodeRunner
 from libs.models.scripted_model import Reply
 from libs.persistence.thread_database import SqliteDatabase
 from libs.persistence.thread_memory import MessageMemory
-from tests.support.exec_runners import playing, program
+from tests.support.exec_tool.exec_runners import playing, program
 
 GOOD = ExecResult(stdout='{"ok": true}', result={"ok": True, "answer": "It is 3.", "rows": [1, 2]})
 BAD = ExecResult.failed("memory", "The sandbox ran out of memory.", "Work on less.")

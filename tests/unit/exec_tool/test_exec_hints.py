@@ -8,7 +8,7 @@ import pytest
 
 from libs.exec_tool.outcome import Counted, Raised, command_not_found
 from libs.sandbox.host import NO_MEMORY
-from tests.support.exec_failures import HANDLED, answered, ended, failure
+from tests.support.exec_tool.exec_failures import HANDLED, answered, ended, failure
 
 
 @pytest.mark.parametrize(

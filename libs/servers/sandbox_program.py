@@ -66,10 +66,11 @@ async def sandbox_program(config: ServerConfig, make: MakeSandbox) -> AsyncItera
             stdout, stdin = await _relayed(await begun.get(), relays)
             stderr, unused = await _relayed(await begun.get(), relays)
         try:
-            yield Pipes(stdin, stdout, stderr)
+            yield Pipes(stdin, stdout, stderr, unused)
         finally:
-            stdin.close()
-            unused.close()
+            # Not `close`, which would drop what the program has printed and nobody has read yet.
+            stdin.write_eof()
+            unused.write_eof()
             await asyncio.wait(relays, timeout=_GRACE_SECONDS)
     finally:
         await sandbox.aclose()

@@ -59,6 +59,14 @@ class Pipes:
     stdin: asyncio.StreamWriter
     stdout: asyncio.StreamReader
     stderr: asyncio.StreamReader
+    unused: asyncio.StreamWriter | None = None
+    """The other direction of `stderr`, if the program has connections for pipes."""
+
+    def close(self) -> None:
+        """Close all. What was not read is lost."""
+        for writer in (self.stdin, self.unused):
+            if writer is not None:
+                writer.close()
 
 
 @asynccontextmanager
@@ -76,24 +84,31 @@ async def program_streams(
         OSError: the log cannot be written; and what `running` raises.
     """
     with await asyncio.to_thread(log.open) as file:
-        async with running as pipes:
-            program = _Program(pipes, ended)
-            writing = asyncio.create_task(program.write())
-            kept = [asyncio.create_task(program.read()), asyncio.create_task(program.keep(file))]
-            try:
-                yield program.received, program.to_send
-            finally:
-                ended.set()
-                program.received.close()
-                program.to_send.close()
-                await asyncio.wait([writing], timeout=_FLUSH_SECONDS)
-                writing.cancel()
-        # The output is read until the program has ended, because a program that cannot write does not end.
-        # What it has printed last may still be in the pipe, which a process of the program may keep open.
-        await asyncio.wait(kept, timeout=_FLUSH_SECONDS)
-        for task in kept:
-            task.cancel()
-        await asyncio.wait([writing, *kept])
+        kept: list[asyncio.Task[None]] = []
+        try:
+            async with running as pipes:
+                program = _Program(pipes, ended)
+                writing = asyncio.create_task(program.write())
+                kept += [asyncio.create_task(program.read()), asyncio.create_task(program.keep(file))]
+                try:
+                    yield program.received, program.to_send
+                finally:
+                    ended.set()
+                    program.received.close()
+                    program.to_send.close()
+                    await asyncio.wait([writing], timeout=_FLUSH_SECONDS)
+                    writing.cancel()
+                    await asyncio.wait([writing])
+        finally:
+            # The output is read until the program has ended, because a program that cannot write does not
+            # end. What it has printed last may still be in the pipe, which a process of the program may keep
+            # open.
+            if kept:
+                await asyncio.wait(kept, timeout=_FLUSH_SECONDS)
+                for task in kept:
+                    task.cancel()
+                await asyncio.wait(kept)
+                pipes.close()
 
 
 class _Program:

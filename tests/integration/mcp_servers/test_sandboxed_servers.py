@@ -85,6 +85,16 @@ def test_server_has_a_container_and_only_its_own_variables(servers: Servers) -> 
     assert log.read_text() == "not-there-4711 in the sandbox: No such file or directory\n"
 
 
+def test_last_errors_of_a_server_that_has_closed_its_output_are_in_its_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with served(tmp_path, "sh", "-c", "exec <&- >&-; sleep 0.5; echo last >&2") as servers:
+        assert "the server has ended before it was ready" in asyncio.run(servers.lines())[0]
+        [log] = tmp_path.glob(".code-agent/servers/*-logs/inside.log")
+        assert log.read_text() == "last\n"
+
+
 @pytest.mark.parametrize("url", ["http://example.org", "http://servers.gateway/call"])
 def test_server_reaches_only_what_the_egress_rules_allow(servers: Servers, url: str) -> None:
     code = f"__import__('subprocess').getoutput('curl -s -o /dev/null -w %{{http_code}} -d x {url}')"

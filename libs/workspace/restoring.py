@@ -39,16 +39,20 @@ def to_touch(
             kept[path] = "it was changed by somebody else"
         else:
             paths.append(path)
+    named: set[str] = set()
     for path in sorted(now.skipped.keys() | target.skipped.keys()):
         if not (now.is_folder(path) and target.is_folder(path)) or (only is not None and path not in only):
             continue
-        # The content of a folder that one of them could not read may differ. If the permissions differ, too,
-        # the restore changes them first. A folder that can then be read is compared again.
-        both = path in now.skipped and path in target.skipped
-        if both or now.entries[path] == target.entries[path]:
+        # The content of a folder that one of them could not read may differ. If only the present could not be
+        # read, and the permissions differ, the restore changes them first. A folder that can then be read is
+        # compared again.
+        if path in target.skipped or now.entries[path] == target.entries[path]:
             why = now.skipped.get(path)
             said = "its present content is not kept" if why else "its earlier content was not kept"
             kept.setdefault(path, f"{said}: {why or target.skipped[path]}")
+            named.add(path)
+    if named:  # a folder stands for all below it; names from there may be of an earlier reading
+        kept = {path: why for path, why in kept.items() if named.isdisjoint(folders_above(path))}
     kept |= _prevented(now, target, paths)
     return [path for path in paths if path not in kept], kept
 

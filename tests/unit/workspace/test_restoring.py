@@ -79,3 +79,12 @@ def test_a_folder_that_only_one_moment_could_read_is_named() -> None:
     named = {"/workspace/d": "its earlier content was not kept: permission denied"}
     assert to_touch(listed, closed, None, None) == ([], named)
     assert to_touch(closed, listed, {"/workspace/other"}, None) == ([], {})
+
+
+def test_a_folder_that_could_not_be_read_is_named_if_its_permissions_have_changed_since() -> None:
+    """The names below it are of an earlier reading."""
+    target = Manifest({"/workspace/d": CLOSED, "/workspace/d/earlier": file("a")}, DENIED)
+    now = Manifest({"/workspace/d": FOLDER, "/workspace/d/new": file("b")})
+    named = {"/workspace/d": "its earlier content was not kept: permission denied"}
+    assert to_touch(now, target, None, None) == ([], named)
+    assert to_touch(now, target, None, now) == ([], named)

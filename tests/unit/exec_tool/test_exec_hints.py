@@ -149,7 +149,7 @@ def test_hint_helps_where_it_is_given() -> None:
         (refused, "Nothing of the program ran."),
         (ended("OSError", code="ENOSPC-elsewhere"), "No disk of the sandbox was full"),
         (ended("OSError", code="EFBIG-elsewhere"), "The program runs with a limit that it has set itself"),
-        (ended("MemoryError"), "Memory was refused, and the kernel has killed nothing"),
+        (ended("MemoryError"), "The error says that memory is lacking, but"),
         ({**ended("MemoryError"), "kernel": Counted(killed=1)}, "The program needed more memory"),
         ({"raised": command_not_found(b"x")}, "A command was not found, but the program may have handled"),
         ({"raised": command_not_found(b"x"), "stderr": "line 1: x: command not found\n"}, "Name the package"),

@@ -194,7 +194,7 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if not any(lines):
-        raise ValueError("the text is empty: name the text to search for")
+        raise ValueError("the text is empty, or only ends of lines: name the text to search for")
     if len(lines) > _MOST_NEEDLES:
         raise ValueError(f"the text has {len(lines)} lines: search for at most {_MOST_NEEDLES}")
     if len(text) > _MOST_TEXT:

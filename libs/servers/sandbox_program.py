@@ -68,16 +68,19 @@ async def sandbox_program(config: ServerConfig, make: MakeSandbox) -> AsyncItera
         try:
             yield Pipes(stdin, stdout, stderr, unused)
         finally:
-            # Not `close`, which would drop what the program has printed and nobody has read yet.
-            stdin.write_eof()
-            unused.write_eof()
+            for writer in (stdin, unused):
+                # Not `close`, which would drop what the program has printed and nobody has read yet.
+                with suppress(OSError):  # not on Linux: the program has closed its end
+                    writer.write_eof()
             await asyncio.wait(relays, timeout=_GRACE_SECONDS)
     finally:
-        await sandbox.aclose()
-        for relay in relays:
-            relay.cancel()
-        if relays:
-            await asyncio.wait(relays)
+        try:
+            await sandbox.aclose()
+        finally:
+            for relay in relays:
+                relay.cancel()
+            if relays:
+                await asyncio.wait(relays)
 
 
 class _StreamsFirst:

@@ -63,7 +63,7 @@ class Pipes:
     """The other direction of `stderr`, if the program has connections for pipes."""
 
     def close(self) -> None:
-        """Close all. What was not read is lost."""
+        """Close the input, and the connection of the errors. What was not read of it is lost."""
         for writer in (self.stdin, self.unused):
             if writer is not None:
                 writer.close()
@@ -96,19 +96,23 @@ async def program_streams(
                     ended.set()
                     program.received.close()
                     program.to_send.close()
-                    await asyncio.wait([writing], timeout=_FLUSH_SECONDS)
-                    writing.cancel()
+                    try:
+                        await asyncio.wait([writing], timeout=_FLUSH_SECONDS)
+                    finally:
+                        writing.cancel()
                     await asyncio.wait([writing])
         finally:
             # The output is read until the program has ended, because a program that cannot write does not
             # end. What it has printed last may still be in the pipe, which a process of the program may keep
             # open.
             if kept:
-                await asyncio.wait(kept, timeout=_FLUSH_SECONDS)
-                for task in kept:
-                    task.cancel()
+                try:
+                    await asyncio.wait(kept, timeout=_FLUSH_SECONDS)
+                finally:
+                    for task in kept:
+                        task.cancel()
+                    pipes.close()
                 await asyncio.wait(kept)
-                pipes.close()
 
 
 class _Program:

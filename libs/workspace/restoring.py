@@ -17,15 +17,20 @@ class HalfRestored(SnapshotsUnavailable):
 def to_touch(
     now: Manifest, target: Manifest, only: Collection[str] | None, expected: Manifest | None
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the paths to bring from `now` to `target`, and those that are kept, each with the reason."""
+    """Return the paths to bring from `now` to `target`, and those that are kept, each with the reason.
+
+    A folder can be both: its permissions are brought back, and its content, which is not known, is kept.
+    """
     paths: list[str] = []
     kept: dict[str, str] = {}
+    foreign: set[str] = set()
     for path in sorted(_differing(now, target)):
         old, new = now.entries.get(path), target.entries.get(path)
         # A FIFO, a socket or a device is in no manifest: it stays, whoever made it.
         if only is not None and path not in only and (old or new):
             if expected is not None and expected.unread(path) and not now.unread(path):
                 kept[path] = "its folder could not be read, so nobody knows who has changed it"
+                foreign.add(path)
             continue
         # The permissions of a folder are known, even if its content is not.
         folders = old is not None and new is not None and old.kind == new.kind == "dir"
@@ -37,9 +42,10 @@ def to_touch(
             kept[path] = f"its earlier content was not kept: {why}"
         elif expected is not None and expected.entries.get(path) != old and not expected.unread(path):
             kept[path] = "it was changed by somebody else"
+            foreign.add(path)
         else:
             paths.append(path)
-    named: set[str] = set()
+    differing, opened = set(paths), set[str]()
     for path in sorted(now.skipped.keys() | target.skipped.keys()):
         if not (now.is_folder(path) and target.is_folder(path)) or (only is not None and path not in only):
             continue
@@ -50,11 +56,14 @@ def to_touch(
             why = now.skipped.get(path)
             said = "its present content is not kept" if why else "its earlier content was not kept"
             kept.setdefault(path, f"{said}: {why or target.skipped[path]}")
-            named.add(path)
-    if named:  # a folder stands for all below it; names from there may be of an earlier reading
+            if why is None and path in differing:
+                opened.add(path)
+    # A folder stands for all below it. Names from there may be of an earlier reading.
+    unread = {path for each in (now, target) for path in each.skipped if each.is_folder(path)}
+    if named := (unread & kept.keys()) - foreign:
         kept = {path: why for path, why in kept.items() if named.isdisjoint(folders_above(path))}
     kept |= _prevented(now, target, paths)
-    return [path for path in paths if path not in kept], kept
+    return [path for path in paths if path not in kept or path in opened], kept
 
 
 def to_undo(now: Manifest, before: Manifest, target: Manifest, paths: Collection[str]) -> list[str]:

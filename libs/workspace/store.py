@@ -255,10 +255,12 @@ class WorkspaceStore:
         now, _ = await self._capture(sandbox)
         for _ in range(_TRIES):
             paths, kept = await asyncio.to_thread(to_touch, now, target, only, expected)
+            left: dict[str, str] = {}
             if paths and rounds is not None:
                 rounds.append((now, paths))
-                kept |= await self._bring(sandbox, now, target, paths)
-            touched = [path for path in paths if path not in kept]
+                left = await self._bring(sandbox, now, target, paths)
+                kept |= left
+            touched = [path for path in paths if path not in left]
             made = made.and_then(await asyncio.to_thread(difference_at, now, target, touched))
             closed = tuple(path for path in touched if path in now.skipped)
             if rounds is None:

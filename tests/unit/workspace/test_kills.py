@@ -54,15 +54,17 @@ def place(tmp_path: Path) -> Path:
 def test_killed_sandbox_leaves_no_half_capture_and_no_half_restore(
     sandbox: LocalSandbox, root: Path, place: Path, at: int, whose: str
 ) -> None:
-    kills = []
+    kills: list[list[int]] = []
 
     def kill() -> None:
         assert sandbox.process
-        kills.append(whose)
+        killed: list[int] = []
         ended = [sandbox.process.pid] if whose == "supervisor" else children(sandbox.process.pid)
         for process in ended:
             with suppress(ProcessLookupError):  # the supervisor may end a spare worker meanwhile
                 os.kill(process, signal.SIGKILL)
+                killed.append(process)
+        kills.append(killed)
 
     fill(root, 1)
     first, before = snapshots_at(place).capture(sandbox).id, tree(root)
@@ -74,6 +76,7 @@ def test_killed_sandbox_leaves_no_half_capture_and_no_half_restore(
     with suppress(FileFailed, SandboxError):
         snapshots_at(place, at, kill).restore(sandbox, first)
     assert len(kills) == 2
+    assert all(kills)
     assert tree(root) in (after, before)
     assert {first, second} <= set(whole(snapshots_at(place), place))
     snapshots_at(place).restore(sandbox, first)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from libs.sandbox.host.local_sandbox import LocalSandbox
@@ -81,10 +82,15 @@ def test_a_folder_that_only_one_moment_could_read_is_named() -> None:
     assert to_touch(closed, listed, {"/workspace/other"}, None) == ([], {})
 
 
-def test_a_folder_that_could_not_be_read_is_named_if_its_permissions_have_changed_since() -> None:
+def test_a_folder_that_could_not_be_read_gets_its_permissions_and_is_named() -> None:
     """The names below it are of an earlier reading."""
     target = Manifest({"/workspace/d": CLOSED, "/workspace/d/earlier": file("a")}, DENIED)
     now = Manifest({"/workspace/d": FOLDER, "/workspace/d/new": file("b")})
     named = {"/workspace/d": "its earlier content was not kept: permission denied"}
-    assert to_touch(now, target, None, None) == ([], named)
-    assert to_touch(now, target, None, now) == ([], named)
+    assert to_touch(now, target, None, None) == (["/workspace/d"], named)
+    assert to_touch(Manifest({}), target, None, None) == ([], named)
+    before = Manifest({"/workspace/d": replace(FOLDER, mode=0o700), "/workspace/d/new": file("b")})
+    paths, kept = to_touch(now, target, None, before)
+    assert not paths
+    assert kept["/workspace/d"] == "it was changed by somebody else"
+    assert kept["/workspace/d/new"] == named["/workspace/d"]

@@ -24,6 +24,7 @@ _SHORTEST_NUMBER = 12
 _WORDS = re.compile(r"[A-Za-z]+(?:[-_. ][A-Za-z]+)*")
 _SHORTEST_PART = 4
 _BREAKS = re.compile(rb"[\r\n]+")
+_LINE = re.compile(rb"[^\r\n]+")
 
 Span = tuple[int, int]
 
@@ -55,8 +56,8 @@ class SecretFilter:
     """Replaces every known secret by `[REDACTED]`. Immutable and thread-safe. False without secrets.
 
     `secret_encodings.written_forms` lists the forms that are found. Single line breaks inside a form do not
-    hide it, because programs wrap encoded text. Overlapping secrets become one `[REDACTED]`. All other bytes
-    are unchanged.
+    hide it, because programs wrap encoded text. Overlapping secrets become one `[REDACTED]`, on each of their
+    lines, so that all lines keep their numbers. All other bytes are unchanged.
     """
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
@@ -203,10 +204,13 @@ class SecretStream:
         at = 0
         if self._covered:
             (_, at), *spans = _merged([(0, self._covered), *spans])
+            # The mark of the line is written. More lines of the same secrets get their own.
+            if broken := _BREAKS.search(data, self._covered, at):
+                done.append(_LINE.sub(MARK, data[broken.start() : at]))
         for start, stop in spans:
             if start >= end:
                 break
-            done += [data[at:start], MARK]
+            done += [data[at:start], _LINE.sub(MARK, data[start:stop])]
             self.found = True
             at = stop
         if at < end:

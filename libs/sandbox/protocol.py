@@ -296,8 +296,8 @@ class Sandbox(Tree, Protocol):
 
         A path means the same as to a command: `..` behind a missing folder is file_not_found. `page` shows
         each line end as a line feed, and tells at which byte the rest of a cut line begins. `edit` and `grep`
-        find and count text as a page shows it, but U+FFFD only where the file holds this character, not where
-        a page shows it for other bytes. `edit` keeps the line ends of the file.
+        find and count text as a page shows it, but U+FFFD and `[REDACTED]` only where the file holds them,
+        not where a page shows them for other bytes and known secrets. `edit` keeps the line ends of the file.
 
         Changes of a file happen one after another, and respect flock(2). `edit` replaces the file atomically
         and keeps mode, access list and `user.*` attributes; other hard links keep the old content, and the
@@ -309,8 +309,9 @@ class Sandbox(Tree, Protocol):
         absolute pattern names files below the searched path, or is refused. So is a pattern with `!` first,
         or with `/` last and no `**` before it: none excludes files or finds folders. So is one with `\\*`,
         `{1..3}` or `[[:digit:]]`, which other tools understand. Only folders before the first wildcard may be
-        links, or, in `grep`, have the name `.git` or `.output`. `grep` finds lines of a page; its text has at
-        most 100,000 characters and 100 lines.
+        links, or, in `grep`, have the name `.git` or `.output`. `**` matches folders like `.github` in
+        `grep`, and not in `glob`. `grep` finds lines of a page; its text has at most 100,000 characters and
+        100 lines.
 
         Args:
             key: as for `run`, for an operation that changes something.

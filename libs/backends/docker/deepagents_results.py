@@ -26,6 +26,7 @@ from deepagents.backends.protocol import (
 from deepagents.backends.utils import normalize_read_bounds
 
 from libs.private_names import is_read_as_text
+from libs.redaction import MARK
 from libs.sandbox import FileFailed, RunResult, SandboxError
 from libs.sandbox.host import MAX_PATH, encoded
 
@@ -43,6 +44,11 @@ _REPLACED = (
 )
 _NO_MATCH = (
     " No file that was searched has a match: folders named .git or .output, and linked folders, are left out."
+)
+_REDACTED = MARK.decode()
+_SECRET = (
+    f". {_REDACTED} stands for a known secret, unless the file holds this text itself: name only the text "
+    "around it, or use a command."
 )
 _WRITABLE = "a folder that can be written, as /workspace and /tmp are unless a mode or owner was changed"
 _WORDS = {"file_not_found": "path_not_found"}
@@ -186,7 +192,7 @@ def edit(path: str, old: str, answer: Answer) -> EditResult:
         "mode.",
         "is_directory": f"Error: '{path}' is not a regular file",
         "not_text": f"Error: File '{path}' is not text in UTF-8. Change it with a command.",
-        "not_found": f"Error: String not found in file: '{_cut(old)}'",
+        "not_found": f"Error: String not found in file: '{_cut(old)}'{_SECRET * (_REDACTED in old)}",
         "ambiguous": f"Error: String '{_cut(old)}' appears multiple times ({answer}). "
         "Use replace_all=True to replace all occurrences, or give more of the text around the one you mean.",
     }

@@ -212,7 +212,7 @@ def test_file_with_a_very_long_line_is_named_as_not_searched(
     ("text", "why"),
     [
         ("", "is empty"),
-        ("\n", "is empty"),
+        ("\n", "only ends of lines"),
         ("a\n" * 100, "101 lines"),
         ("a\n" + "b" * 100_000, "100,002 characters"),
     ],
@@ -220,6 +220,17 @@ def test_file_with_a_very_long_line_is_named_as_not_searched(
 def test_grep_refuses_text_that_it_cannot_search_for(tmp_path: Path, text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         grep(str(tmp_path), text, None, None)
+
+
+def test_folder_with_a_dot_is_searched_by_grep_and_not_by_glob(tmp_path: Path) -> None:
+    file = tmp_path / ".github" / "workflows" / "ci.yml"
+    file.parent.mkdir(parents=True)
+    file.write_text("needle")
+    for pattern in ("*.yml", "**/*.yml", "**/workflows/*", "**"):
+        assert [each["path"] for each in grep(str(tmp_path), "needle", pattern, None)["matches"]] == [
+            str(file)
+        ]
+    assert glob(str(tmp_path), "**/*.yml")["paths"] == []
 
 
 def test_search_of_one_folder_stops_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

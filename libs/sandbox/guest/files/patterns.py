@@ -45,11 +45,12 @@ class Search(NamedTuple):
     """Most names of a path that matches. None: any number."""
 
 
-def compile_pattern(pattern: str, root: str = "/") -> dict[str, Search]:
+def compile_pattern(pattern: str, root: str = "/", *, hidden: bool = False) -> dict[str, Search]:
     """Return the folders in which files of a pattern can lie, each with its search. One may lie in another.
 
     Args:
         root: the absolute path of the search root.
+        hidden: whether `**` also matches folders whose names begin with a dot.
 
     Raises:
         PatternError: the pattern is empty or too long, contains `..` or a NUL character, begins with `!`,
@@ -79,7 +80,7 @@ def compile_pattern(pattern: str, root: str = "/") -> dict[str, Search]:
             raise PatternError("a pattern may not contain '..'")
         literal = _literal(names)
         start = "/".join((start, *names[:literal])) if literal else start or root
-        found.setdefault(start, []).append(_path(below, names[literal:]))
+        found.setdefault(start, []).append(_path(below, names[literal:], hidden=hidden))
     if not found:
         raise PatternError("the pattern is empty")
     return {start: _any(items) for start, items in found.items()}
@@ -142,12 +143,15 @@ def _expand(pattern: str) -> list[str]:
     return done
 
 
-def _path(pattern: str, segments: list[str]) -> tuple[Callable[[list[str]], object], int | None]:
+def _path(
+    pattern: str, segments: list[str], *, hidden: bool
+) -> tuple[Callable[[list[str]], object], int | None]:
     """Return a function that matches the names of a path, and the most names that it matches.
 
     Args:
         pattern: a pattern without braces.
         segments: its names behind the folder in which the search begins.
+        hidden: see `compile_pattern`.
 
     Raises:
         PatternError: the pattern ends with `/`.
@@ -161,10 +165,10 @@ def _path(pattern: str, segments: list[str]) -> tuple[Callable[[list[str]], obje
     depth = None if None in names else len(names)
     if names[-1] is None:  # a final `**` matches every file below
         names.append(_name("*"))
-    return lambda path: _matches(names, path), depth
+    return lambda path: _matches(names, path, hidden=hidden), depth
 
 
-def _matches(names: list[_Name | None], path: list[str]) -> bool:
+def _matches(names: list[_Name | None], path: list[str], *, hidden: bool) -> bool:
     """Match each name. None matches any number of folders: first none, then one more after each mismatch.
 
     Only the last None is tried again, because more folders for an earlier one would only leave less for the
@@ -179,7 +183,7 @@ def _matches(names: list[_Name | None], path: list[str]) -> bool:
             retry = at, place
         elif name(path[place]):
             at, place = at + 1, place + 1
-        elif retry and not path[retry[1]].startswith("."):
+        elif retry and (hidden or not path[retry[1]].startswith(".")):
             at, place = retry[0], retry[1] + 1
             retry = at, place
         else:

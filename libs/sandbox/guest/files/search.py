@@ -65,7 +65,7 @@ class _Walk:
         self.late = self.late or time.monotonic() > self._deadline
         return self.late
 
-    def files(self, pattern: str | None) -> Iterator[str]:
+    def files(self, pattern: str | None, *, hidden: bool = False) -> Iterator[str]:
         """Yield each file that matches, in tree order: see `compile_pattern`. None: every file.
 
         Raises:
@@ -75,7 +75,7 @@ class _Walk:
         if is_removed(self._root):
             raise OSError(errno.ESTALE, REMOVED)
         everything = {self._root: Search(lambda _: True, None)}
-        searches = compile_pattern(pattern, self._root) if pattern is not None else everything
+        searches = compile_pattern(pattern, self._root, hidden=hidden) if pattern is not None else everything
         if self._root not in searches:
             os.stat(os.path.join(self._root, "."))
         seen: set[str] = set()
@@ -179,7 +179,7 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
 
     Args:
         path: a file, or a folder to search.
-        pattern: a file name pattern, relative to `path`.
+        pattern: a file name pattern, relative to `path`. Its `**` also matches folders like `.github`.
         most: maximum number of lines, at most _MOST_MATCHES.
 
     Returns the matches (`replaced`: bytes that are not UTF-8 are U+FFFD), whether the search was cut, and the
@@ -202,7 +202,7 @@ def grep(path: str, text: str, pattern: str | None, most: int | None) -> dict[st
     finds = finds_of(lines)
     walk = _Walk(path, skip=_NOT_SEARCHED)
     if os.path.isdir(path):
-        files = walk.files(pattern or None)
+        files = walk.files(pattern or None, hidden=True)
     else:
         with open_regular(path):
             files = iter([path])

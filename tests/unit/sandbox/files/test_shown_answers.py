@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from libs.backends.docker import deepagents_results
+from libs.redaction import SecretFilter
 from libs.sandbox import FileFailed
 from libs.sandbox.guest.files.search import grep
 from libs.sandbox.host.local_sandbox import LocalSandbox
@@ -56,6 +57,23 @@ def test_name_with_a_known_secret_is_marked_as_unreachable(tmp_path: Path) -> No
     shown = [f"{tmp_path}/{MARK}{mark}", f"{tmp_path}/a.txt"]
     for answer in (listed, named, found):
         assert sorted(item["path"] for item in answer or []) == shown
+
+
+def test_page_without_a_secret_of_several_lines_has_as_many_lines_as_the_file(tmp_path: Path) -> None:
+    key = "-----BEGIN KEY-----\nMIIEvQIBADANBg\n-----END KEY-----"
+    (tmp_path / "settings").write_text(f"a\nkey: {key}\nhost: b\n")
+    with LocalSandbox(tmp_path, redact=SecretFilter({"KEY": key})) as sandbox:
+        page, _ = sandbox.file("page", path=str(tmp_path / "settings"), offset=0, limit=9, text=True)
+    assert page["content"].splitlines() == ["a", f"key: {MARK}", MARK, MARK, "host: b"]
+    assert (page["start"], page["end"], page["total"]) == (1, 5, 5)
+
+
+def test_edit_of_a_known_secret_as_it_is_shown_says_what_the_mark_stands_for() -> None:
+    failed = FileFailed("not_found", "")
+    said = deepagents_results.edit("/a", f"KEY={MARK}", failed).error
+    assert said is not None
+    assert said.endswith("name only the text around it, or use a command.")
+    assert deepagents_results.edit("/a", "KEY=", failed).error == "Error: String not found in file: 'KEY='"
 
 
 @pytest.mark.parametrize(

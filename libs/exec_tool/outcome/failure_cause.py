@@ -81,9 +81,10 @@ _OWN_LIMIT = (
     "Otherwise ask for less memory at once, or write smaller files."
 )
 _REFUSED_MEMORY = (
-    "The error says that memory is lacking, but the kernel has killed no process for lack of memory. Either the program asked for more at once "
-    "than the sandbox has, or the error is raised for another reason: by the program itself, or by the parser of Python for a text "
-    "that is nested too deeply. Ask for less at once: read in chunks, only the columns that are needed, smaller types. Nest less."
+    "The error says that memory is lacking, but the kernel has killed no process for lack of memory. Either the program asked for "
+    "more at once than the sandbox has, or the error is raised for another reason: by the program itself, or by the parser of "
+    "Python for a text that is nested too deeply. Ask for less at once: read in chunks, only the columns that are needed, smaller "
+    "types. Nest less."
 )
 _PERHAPS_COMMAND = (
     "A command was not found, but the program may have handled that. If that did not cause the failure, mend the real cause. "

@@ -30,7 +30,7 @@ Replaces exact text in a file. Read the file first; keep its indentation and lea
     "glob": """\
 Finds files by pattern, below `path`; without one, or with /, below /workspace. Gives absolute paths. `*` within a name, `**` any folders, `?`, `[abc]`, `{a,b}`. `*.py` matches at any depth, `src/**/*.py` relative to the start, `/*.py` at the start only. Names with a leading dot match only a pattern that has the dot. Wildcards do not follow links to folders.""",
     "grep": """\
-Searches files for literal text, below `path`; without one, or with /, below /workspace. Folders named .git and .output, and links to folders, are left out, unless `glob` begins with their path. Not a regular expression: `a|b` is those three characters; for one, run `rg 'regex'` with execute.""",
+Searches files for literal text, below `path`; without one, or with /, below /workspace. Folders named .git and .output, and links to folders, are left out, unless `glob` begins with their path; `**` in `glob` matches other folders with a leading dot, too. Not a regular expression: `a|b` is those three characters; for one, run `rg 'regex'` with execute.""",
     "execute": """\
 Runs a bash command in /workspace and gives stdout and stderr together, and the exit code.
 - Each call is a new shell: no variable or directory is kept, files are. Chain with `&&`; quote paths.

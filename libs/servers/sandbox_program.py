@@ -70,7 +70,7 @@ async def sandbox_program(config: ServerConfig, make: MakeSandbox) -> AsyncItera
         finally:
             for writer in (stdin, unused):
                 # Not `close`, which would drop what the program has printed and nobody has read yet.
-                with suppress(OSError):  # not on Linux: the program has closed its end
+                with suppress(OSError):  # raised outside Linux, if the program has closed its end
                     writer.write_eof()
             await asyncio.wait(relays, timeout=_GRACE_SECONDS)
     finally:

@@ -63,7 +63,7 @@ class Pipes:
     """The other direction of `stderr`, if the program has connections for pipes."""
 
     def close(self) -> None:
-        """Close the input, and the connection of the errors. What was not read of it is lost."""
+        """Close the input and the connection of the errors. Errors that were not read are lost."""
         for writer in (self.stdin, self.unused):
             if writer is not None:
                 writer.close()

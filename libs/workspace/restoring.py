@@ -77,7 +77,8 @@ def to_undo(now: Manifest, before: Manifest, target: Manifest, paths: Collection
         path
         for path in _differing(now, before)
         if path in touched
-        and now.reason(path) is None
+        # The permissions of a folder are known, even if its content is not.
+        and (now.unread(path) if now.is_folder(path) and before.is_folder(path) else now.reason(path)) is None
         and (path not in before.skipped or before.is_folder(path))
         and ((old := now.entries.get(path)) is None or old.kind == "dir" or now.holds_as(target, path))
     ]

@@ -84,7 +84,7 @@ class SandboxFiles(AsyncBackend, BaseSandbox):
     async def agrep(
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
     ) -> GrepResult:
-        """Find lines. `glob` is a pattern as in `aglob`, whose `**` also matches folders like `.github`."""
+        """Find lines. `glob` is a pattern as in `aglob`, but `**` also matches folders like `.github`."""
         return answers.grep(path, await self._search("grep", path, glob, text=pattern, most=max_count))
 
     async def _search(self, do: str, path: str | None, pattern: str | None, **arguments: Any) -> Answer:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from libs.sandbox.host.local_sandbox import LocalSandbox
 from libs.workspace import Entry, Manifest, WorkspaceStore
-from libs.workspace.restoring import to_touch
+from libs.workspace.restoring import to_touch, to_undo
 
 FOLDER = Entry("dir", 0o755, 0, 0, None, None)
 CLOSED = Entry("dir", 0, 0, 0, None, None)
@@ -88,6 +88,8 @@ def test_a_folder_that_could_not_be_read_gets_its_permissions_and_is_named() -> 
     now = Manifest({"/workspace/d": FOLDER, "/workspace/d/new": file("b")})
     named = {"/workspace/d": "its earlier content was not kept: permission denied"}
     assert to_touch(now, target, None, None) == (["/workspace/d"], named)
+    half = Manifest({**now.entries, "/workspace/d": CLOSED}, DENIED)
+    assert to_undo(half, now, target, ["/workspace/d"]) == ["/workspace/d"]
     assert to_touch(Manifest({}), target, None, None) == ([], named)
     before = Manifest({"/workspace/d": replace(FOLDER, mode=0o700), "/workspace/d/new": file("b")})
     paths, kept = to_touch(now, target, None, before)

@@ -3,7 +3,8 @@
 `*.csv` matches the name at any depth. A pattern with a slash matches the path below the search root, where
 `**` matches any number of folders. A leading slash anchors a pattern there, too, and so does an absolute path
 of the search root or of a folder in it. `{a,b}` matches either. A name that begins with a dot needs a pattern
-that begins with a dot. Folders before the first wildcard may be links; no other link to a folder is followed.
+that begins with a dot. With `hidden`, `**` also matches such folders. Folders before the first wildcard may
+be links; no other link to a folder is followed.
 """
 
 from __future__ import annotations
